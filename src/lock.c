@@ -1,0 +1,160 @@
+// lock.c - waiting for a lock, and the order of locks in the test build.
+//
+// Owns the number of processors, and in the test build the list of locks that each thread holds. It
+// must not know what a lock guards.
+#include <config.h>
+
+#include "base.h"
+#include "fatal.h"
+#include "lock.h"
+#include "os.h"
+
+// What a lock guards takes some tens of nanoseconds; a sleep and a wake take some thousands. A
+// hundred pauses lie between the two.
+#define SPIN_ROUNDS 100
+
+static uint32_t processors; // atomic; 0 until the first wait, const after it
+
+// ---- the order, checked in the test build
+
+#if PMA_TEST
+
+// Fork holds a lock for every arena; those beyond the list are only counted.
+#define HELD_MAX 256
+
+struct held {
+    size_t listed;
+    size_t beyond;
+    const struct lock *locks[HELD_MAX];
+};
+
+// Initial-exec, since the other models may allocate at the first use in a thread.
+static _Thread_local struct held held
+    __attribute__((tls_model("initial-exec"))); // owner: the thread
+
+static _Noreturn void lock_fatal(const char *what, const struct lock *lock) {
+    pma_fatal("lock", what,
+              (struct fatal_block){ .pointer = lock, .size = lock->rank, .slot = -1 });
+}
+
+static void refuse_double(const struct lock *lock) {
+    for (size_t i = 0; i < held.listed; i++) {
+        if (held.locks[i] == lock) {
+            lock_fatal("lock taken twice", lock);
+        }
+    }
+}
+
+void pma_lock_note(const struct lock *lock) {
+    refuse_double(lock);
+    for (size_t i = 0; i < held.listed; i++) {
+        const struct lock *other = held.locks[i];
+        if (other->rank > lock->rank ||
+            (other->rank == lock->rank && (uintptr_t)other > (uintptr_t)lock)) {
+            lock_fatal("lock taken out of order", lock);
+        }
+    }
+    if (held.listed < HELD_MAX) {
+        held.locks[held.listed++] = lock;
+    } else {
+        held.beyond++;
+    }
+}
+
+// Locks may be let go in any order.
+static bool held_remove(const struct lock *lock) {
+    for (size_t i = held.listed; i-- > 0;) {
+        if (held.locks[i] == lock) {
+            held.locks[i] = held.locks[--held.listed];
+            return true;
+        }
+    }
+    if (held.beyond > 0) {
+        held.beyond--;
+        return true;
+    }
+    return false;
+}
+
+void pma_unlock_note(const struct lock *lock) {
+    if (!held_remove(lock)) {
+        lock_fatal("lock let go that is not held", lock);
+    }
+}
+
+bool pma_lock_none_held(void) {
+    return held.listed == 0 && held.beyond == 0;
+}
+
+#else
+
+static void refuse_double(const struct lock *lock) {
+    (void)lock;
+}
+
+static bool held_remove(const struct lock *lock) {
+    (void)lock;
+    return false;
+}
+
+#endif
+
+// ---- waiting
+
+static void pause_briefly(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb");
+#else
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+#endif
+}
+
+// With a single processor the holder cannot let go while we spin.
+static bool spinning_helps(void) {
+    uint32_t count = __atomic_load_n(&processors, __ATOMIC_RELAXED);
+    if (count == 0) {
+        count = pma_os_processors();
+        __atomic_store_n(&processors, count, __ATOMIC_RELAXED);
+    }
+    return count > 1;
+}
+
+static bool lock_spin(struct lock *lock) {
+    for (unsigned i = 0; i < SPIN_ROUNDS; i++) {
+        uint32_t state = __atomic_load_n(&lock->state, __ATOMIC_RELAXED);
+        if (state == 0 && __atomic_compare_exchange_n(&lock->state, &state, 1, false,
+                                                      __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+            return true;
+        }
+        pause_briefly();
+    }
+    return false;
+}
+
+// Whoever has slept takes the lock as held with sleepers, because it cannot know whether it was the
+// last of them; at worst that costs one wake for nobody.
+PMA_SLOW void pma_lock_slow(struct lock *lock) {
+    refuse_double(lock);
+    __atomic_fetch_add(&lock->contended, 1, __ATOMIC_RELAXED);
+    if (spinning_helps() && lock_spin(lock)) {
+        return;
+    }
+    while (__atomic_exchange_n(&lock->state, 2, __ATOMIC_ACQUIRE) != 0) {
+        pma_os_wait(&lock->state, 2);
+    }
+}
+
+PMA_SLOW void pma_unlock_slow(struct lock *lock) {
+    pma_os_wake(&lock->state);
+}
+
+void pma_lock_init(struct lock *lock, enum lock_rank rank) {
+    *lock = (struct lock)LOCK_FREE(rank);
+}
+
+void pma_lock_reset(struct lock *lock) {
+    held_remove(lock);
+    __atomic_store_n(&lock->state, 0, __ATOMIC_RELEASE);
+}
