@@ -1,8 +1,9 @@
-// bench.h - what every bench needs: a clock, random numbers that are the same in every run, the process's memory as
-// the kernel sees it, and a line of JSON.
+// bench.h - what every bench needs: a clock, random numbers that are the same in every run, the
+// process's memory as the kernel sees it, and a line of JSON.
 //
-// Nothing here calls malloc, so that what is measured is the bench's own use of it. There is no state between calls:
-// every bench holds its own. The programs use public names only and run on any allocator that is preloaded.
+// Nothing here calls malloc, so that what is measured is the bench's own use of it. There is no
+// state between calls: every bench holds its own. The programs use public names only and run on any
+// allocator that is preloaded.
 #ifndef PMA_BENCH_H
 #define PMA_BENCH_H
 
@@ -21,8 +22,8 @@
 // ---- failing
 
 // A bench that cannot go on has no result: it says why and ends with 1.
-__attribute__((noreturn, format(printf, 1, 2))) static inline void
-bench_fail(const char *format, ...) {
+__attribute__((noreturn, format(printf, 1, 2))) static inline void bench_fail(const char *format,
+                                                                              ...) {
     char text[256];
     va_list arguments;
     va_start(arguments, format);
@@ -57,22 +58,40 @@ static inline size_t bench_argument(int argc, char **argv, int index, size_t oth
 
 // ---- time
 
-static inline uint64_t bench_now(void) {
+static inline uint64_t bench_clock(clockid_t clock) {
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(clock, &now);
     return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
+}
+
+// Nanoseconds: on the wall, and of all the process's threads on the processors. The second is what
+// to compare on a machine that others use too; the first also holds what threads wait for.
+struct watch {
+    uint64_t wall;
+    uint64_t cpu;
+};
+
+static inline struct watch watch_start(void) {
+    struct watch watch = { bench_clock(CLOCK_MONOTONIC), bench_clock(CLOCK_PROCESS_CPUTIME_ID) };
+    return watch;
+}
+
+static inline struct watch watch_stop(struct watch started) {
+    struct watch now = watch_start();
+    struct watch passed = { now.wall - started.wall, now.cpu - started.cpu };
+    return passed;
 }
 
 // ---- random numbers
 
-// Marsaglia's xorshift with a final multiplication (Vigna's xorshift64*). The seed is fixed, so every allocator gets
-// the same sequence of calls.
+// Marsaglia's xorshift with a final multiplication (Vigna's xorshift64*). The seed is fixed, so
+// every allocator gets the same sequence of calls.
 struct rng {
     uint64_t state;
 };
 
 static inline struct rng rng_new(uint64_t stream) {
-    struct rng rng = {UINT64_C(0x9e3779b97f4a7c15) * (stream + 1)};
+    struct rng rng = { UINT64_C(0x9e3779b97f4a7c15) * (stream + 1) };
     return rng;
 }
 
@@ -142,8 +161,9 @@ static inline size_t bench_count_maps(void) {
     return lines;
 }
 
-// VmRSS is kept in counters per CPU and may be off by hundreds of pages (Linux 6.2 and later); the sum in smaps_rollup
-// comes from the page tables. So the resident size is taken from there where the kernel has it.
+// VmRSS is kept in counters per CPU and may be off by hundreds of pages (Linux 6.2 and later); the
+// sum in smaps_rollup comes from the page tables. So the resident size is taken from there where
+// the kernel has it.
 static inline struct memory memory_read(void) {
     char text[4096];
     if (!bench_read_file("/proc/self/status", text, sizeof(text))) {
@@ -162,7 +182,8 @@ static inline struct memory memory_read(void) {
     return memory;
 }
 
-// The first reading makes the reader's own stack and code resident; the second does not see them come.
+// The first reading makes the reader's own stack and code resident; the second does not see them
+// come.
 static inline struct memory memory_read_first(void) {
     memory_read();
     return memory_read();
@@ -201,10 +222,11 @@ struct line {
 };
 
 __attribute__((format(printf, 2, 3))) static inline void line_add(struct line *line,
-                                                                 const char *format, ...) {
+                                                                  const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    int length = vsnprintf(line->text + line->used, sizeof(line->text) - line->used, format, arguments);
+    int length =
+        vsnprintf(line->text + line->used, sizeof(line->text) - line->used, format, arguments);
     va_end(arguments);
     if (length < 0 || (size_t)length >= sizeof(line->text) - line->used) {
         bench_fail("a result of more than %zu bytes", sizeof(line->text));
@@ -227,6 +249,12 @@ static inline void line_count(struct line *line, const char *name, size_t value)
 
 static inline void line_number(struct line *line, const char *name, double value) {
     line_add(line, ", \"%s\": %.3f", name, value);
+}
+
+// The time of one operation.
+static inline void line_time(struct line *line, const struct watch *passed, size_t operations) {
+    line_number(line, "ns", (double)passed->wall / (double)operations);
+    line_number(line, "cpu_ns", (double)passed->cpu / (double)operations);
 }
 
 static inline void line_close(struct line *line) {

@@ -2,15 +2,17 @@
 //
 //     engel [MIB] [THREADS] [MIN] [MAX]         2048 8 384 12288
 //
-// Every thread allocates blocks of MIN to MAX bytes, evenly, writes all of each block with memset, and stops when it
-// has its share of MIB. Nothing is freed. The load is one that made a libc call the kernel 332,955 times, once for
-// every page or two by which a heap grew; run it under `strace -f -c` to count the calls.
+// Every thread allocates blocks of MIN to MAX bytes, evenly, writes all of each block with memset,
+// and stops when it has its share of MIB. Nothing is freed. The load is one that made a libc call
+// the kernel 332,955 times, once for every page or two by which a heap grew; run it under `strace
+// -f -c` to count the calls.
 //
-// Printed: the time from the threads' start to the last one's end, the growth of resident, writable and all address
-// space over what was asked, the number of mappings, page faults, and the time in user and kernel mode.
+// Printed: the time from the threads' start to the last one's end, and of all processors in it; the
+// growth of resident, writable and all address space over what was asked; the number of mappings;
+// page faults; the process's time in user and kernel mode.
 //
-// Not measured: free, and the threads' own stacks, which are mapped before the first reading. memset of 2 GiB is a
-// constant share of the time.
+// Not measured: free, and the threads' own stacks, which are mapped before the first reading.
+// memset of 2 GiB is a constant share of the time.
 #include <pthread.h>
 #include <sys/resource.h>
 
@@ -69,8 +71,8 @@ static double growth(size_t now, size_t before, size_t asked) {
     return ((double)now - (double)before) / (double)asked;
 }
 
-static void result_print(const struct worker *workers, size_t threads, uint64_t time, const struct memory *before,
-                         const struct memory *after) {
+static void result_print(const struct worker *workers, size_t threads, const struct watch *passed,
+                         const struct memory *before, const struct memory *after) {
     size_t asked = 0;
     size_t blocks = 0;
     for (size_t i = 0; i < threads; i++) {
@@ -84,7 +86,8 @@ static void result_print(const struct worker *workers, size_t threads, uint64_t 
     line_count(&line, "threads", threads);
     line_count(&line, "blocks", blocks);
     line_count(&line, "asked", asked);
-    line_number(&line, "ms", (double)time / 1e6);
+    line_number(&line, "ms", (double)passed->wall / 1e6);
+    line_number(&line, "cpu_ms", (double)passed->cpu / 1e6);
     line_number(&line, "user_ms", milliseconds(usage.ru_utime));
     line_number(&line, "system_ms", milliseconds(usage.ru_stime));
     line_add(&line, ", \"rss_ratio\": %.4f", growth(after->rss, before->rss, asked));
@@ -98,7 +101,8 @@ static void result_print(const struct worker *workers, size_t threads, uint64_t 
 int main(int argc, char **argv) {
     size_t total = bench_argument(argc, argv, 1, 2048) << 20;
     size_t threads = bench_argument(argc, argv, 2, 8);
-    struct load load = {.min = bench_argument(argc, argv, 3, 384), .max = bench_argument(argc, argv, 4, 12288)};
+    struct load load = { .min = bench_argument(argc, argv, 3, 384),
+                         .max = bench_argument(argc, argv, 4, 12288) };
     if (threads == 0 || load.min > load.max || load.max > UINT32_MAX / 2) {
         bench_fail("usage: engel [MIB] [THREADS] [MIN] [MAX]");
     }
@@ -118,15 +122,15 @@ int main(int argc, char **argv) {
     }
     pthread_barrier_wait(&load.ready);
     struct memory before = memory_read_first();
-    uint64_t started = bench_now();
+    struct watch started = watch_start();
     pthread_barrier_wait(&load.start);
     pthread_barrier_wait(&load.done);
-    uint64_t time = bench_now() - started;
+    struct watch passed = watch_stop(started);
     struct memory after = memory_read();
     pthread_barrier_wait(&load.end);
     for (size_t i = 0; i < threads; i++) {
         pthread_join(workers[i].thread, NULL);
     }
-    result_print(workers, threads, time, &before, &after);
+    result_print(workers, threads, &passed, &before, &after);
     return 0;
 }

@@ -1,12 +1,13 @@
-// glibc_simple.c - what does a burst of equal blocks cost, and does it cost more once there was a thread?
+// glibc_simple.c - what does a burst of equal blocks cost, and does it cost more once there was a
+// thread?
 //
 //     glibc_simple [SIZE] [OPERATIONS]         16 2000000
 //
-// The workload of glibc's bench-malloc-simple: allocate COUNT blocks of one size, free them in the order in which they
-// were allocated, and again, until OPERATIONS blocks have gone through. COUNT is 25, 100, 400 and 1600: within and
-// beyond what a thread's cache of freed blocks may hold. Three times: `single`, in a process that has never had a
-// second thread; `thread`, in a second thread; `main`, in the first thread after the second has ended. Some
-// allocators take other ways in each.
+// The workload of glibc's bench-malloc-simple: allocate COUNT blocks of one size, free them in the
+// order in which they were allocated, and again, until OPERATIONS blocks have gone through. COUNT
+// is 25, 100, 400 and 1600: within and beyond what a thread's cache of freed blocks may hold. Three
+// times: `single`, in a process that has never had a second thread; `thread`, in a second thread;
+// `main`, in the first thread after the second has ended. Some allocators take other ways in each.
 //
 // Printed: nanoseconds for a malloc and a free together, a line for each of the twelve.
 //
@@ -17,20 +18,23 @@
 
 enum { COUNTS = 4, COUNT_MAX = 1600 };
 
-static const size_t counts[COUNTS] = {25, 100, 400, COUNT_MAX};
+static const size_t counts[COUNTS] = { 25, 100, 400, COUNT_MAX };
 
 struct burst {
     const char *where;
     size_t size;
     size_t operations;
     void **table;
-    double ns[COUNTS];
+    struct watch passed[COUNTS];
 };
 
-// The time for one block, in nanoseconds.
-static double burst_time(const struct burst *burst, size_t count) {
-    size_t rounds = burst->operations / count;
-    uint64_t started = bench_now();
+static size_t burst_rounds(const struct burst *burst, size_t count) {
+    return burst->operations / count;
+}
+
+static struct watch burst_time(const struct burst *burst, size_t count) {
+    size_t rounds = burst_rounds(burst, count);
+    struct watch started = watch_start();
     for (size_t round = 0; round < rounds; round++) {
         for (size_t i = 0; i < count; i++) {
             burst->table[i] = malloc(burst->size);
@@ -39,13 +43,13 @@ static double burst_time(const struct burst *burst, size_t count) {
             free(burst->table[i]);
         }
     }
-    return (double)(bench_now() - started) / (double)(rounds * count);
+    return watch_stop(started);
 }
 
 static void *bursts_run(void *argument) {
     struct burst *burst = argument;
     for (size_t i = 0; i < COUNTS; i++) {
-        burst->ns[i] = burst_time(burst, counts[i]);
+        burst->passed[i] = burst_time(burst, counts[i]);
     }
     return NULL;
 }
@@ -57,7 +61,7 @@ static void burst_print(const struct burst *burst) {
         line_word(&line, "where", burst->where);
         line_count(&line, "size", burst->size);
         line_count(&line, "count", counts[i]);
-        line_number(&line, "ns", burst->ns[i]);
+        line_time(&line, &burst->passed[i], burst_rounds(burst, counts[i]) * counts[i]);
         line_close(&line);
     }
 }

@@ -1,16 +1,21 @@
-// glibc_thread.c - what does it cost to replace blocks at random in several threads, where most of them are small?
+// glibc_thread.c - what does it cost to replace blocks at random in several threads, where most of
+// them are small?
 //
 //     glibc_thread [THREADS] [OPERATIONS]         1 4000000
 //
-// The workload of glibc's bench-malloc-thread: every thread has 1,024 places; an operation picks one at random, frees
-// the block that is there, and puts a new one in its place. Sizes are 4 to 32,768 bytes with a density that falls with
-// the square of the size, so that half of all blocks have less than 8 bytes and one in 32 more than 128. Sizes and
-// places come from tables of 8,000 and 4,096 numbers, equal for all threads. glibc's program runs for a fixed time and
-// counts; this one does OPERATIONS in each thread and takes the time, so that every allocator gets the same load.
+// The workload of glibc's bench-malloc-thread: every thread has 1,024 places; an operation picks
+// one at random, frees the block that is there, and puts a new one in its place. Sizes are 4 to
+// 32,768 bytes with a density that falls with the square of the size, so that half of all blocks
+// have less than 8 bytes and one in 32 more than 128. Sizes and places come from tables of 8,000
+// and 4,096 numbers, equal for all threads. glibc's program runs for a fixed time and counts; this
+// one does OPERATIONS in each thread and takes the time, so that every allocator gets the same
+// load.
 //
-// Printed: nanoseconds an operation (time of the whole over the operations of all threads), the largest resident size.
+// Printed: nanoseconds an operation (time of the whole over the operations of all threads, and time
+// on the processors over the same), the largest resident size.
 //
-// Not measured: use of the blocks, which are not written to; blocks freed by another thread than their own.
+// Not measured: use of the blocks, which are not written to; blocks freed by another thread than
+// their own.
 #include <pthread.h>
 
 #include "bench.h"
@@ -30,7 +35,8 @@ struct worker {
     void *places[PLACES];
 };
 
-// With density c / size^2 the share of blocks below s is (1 / min - 1 / s) / (1 / min - 1 / max); this inverts it.
+// With density c / size^2 the share of blocks below s is (1 / min - 1 / s) / (1 / min - 1 / max);
+// this inverts it.
 static uint32_t size_draw(struct rng *rng) {
     double share = (double)rng_next(rng) / 4294967296.0;
     double low = 1.0 / SMALLEST;
@@ -76,34 +82,35 @@ int main(int argc, char **argv) {
     pthread_barrier_init(&load->start, NULL, (unsigned)threads + 1);
     struct worker *workers = bench_map(threads * sizeof(*workers));
 
-    // With one thread the process stays without a second one, as glibc's does: some allocators are faster then.
-    uint64_t started = 0;
+    // With one thread the process stays without a second one, as glibc's does: some allocators are
+    // faster then.
+    struct watch started;
     for (size_t i = 0; i < threads; i++) {
         workers[i].load = load;
-        if (threads > 1 && pthread_create(&workers[i].thread, NULL, worker_main, &workers[i]) != 0) {
+        if (threads > 1 &&
+            pthread_create(&workers[i].thread, NULL, worker_main, &workers[i]) != 0) {
             bench_fail("no thread");
         }
     }
     if (threads == 1) {
         pthread_barrier_destroy(&load->start);
         pthread_barrier_init(&load->start, NULL, 1);
-        started = bench_now();
+        started = watch_start();
         worker_main(&workers[0]);
     } else {
-        started = bench_now();
+        started = watch_start();
         pthread_barrier_wait(&load->start);
         for (size_t i = 0; i < threads; i++) {
             pthread_join(workers[i].thread, NULL);
         }
     }
-    uint64_t time = bench_now() - started;
+    struct watch passed = watch_stop(started);
 
     struct line line;
     line_open(&line, "glibc_thread");
     line_count(&line, "threads", threads);
     line_count(&line, "operations", operations);
-    line_number(&line, "ms", (double)time / 1e6);
-    line_number(&line, "ns", (double)time / (double)(operations * threads));
+    line_time(&line, &passed, operations * threads);
     line_count(&line, "peak", memory_read().peak);
     line_close(&line);
     return 0;

@@ -2,13 +2,13 @@
 //
 //     measure [-l LIBRARY] [-o FILE] PROGRAM ARGUMENTS...
 //
-// Runs the program, with the library preloaded if one is named (with nothing preloaded otherwise), and writes a line of
-// JSON into FILE (the standard error without -o): time in milliseconds on the clock, in user mode and in the kernel,
-// the largest resident size in bytes (of the program or of one of its children that it waited for), page faults, and
-// how it ended. Exits as the program did.
+// Runs the program, with the library preloaded if one is named (with nothing preloaded otherwise),
+// and writes a line of JSON into FILE (the standard error without -o): time in milliseconds on the
+// clock, in user mode and in the kernel, the largest resident size in bytes (of the program or of
+// one of its children that it waited for), page faults, and how it ended. Exits as the program did.
 //
-// Why not from the script itself: a process's largest resident size counts from before its exec, so a child of an
-// interpreter of 10 MB can never show less. This program's is below 2 MB.
+// Why not from the script itself: a process's largest resident size counts from before its exec, so
+// a child of an interpreter of 10 MB can never show less. This program's is below 2 MB.
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -21,7 +21,7 @@ struct order {
 };
 
 static struct order order_read(int argc, char **argv) {
-    struct order order = {NULL, NULL, NULL};
+    struct order order = { NULL, NULL, NULL };
     int option;
     while ((option = getopt(argc, argv, "+l:o:")) != -1) {
         if (option == 'l') {
@@ -55,7 +55,7 @@ static double milliseconds(struct timeval time) {
 
 int main(int argc, char **argv) {
     struct order order = order_read(argc, argv);
-    uint64_t started = bench_now();
+    struct watch started = watch_start();
     pid_t child = fork();
     if (child < 0) {
         bench_fail("cannot fork");
@@ -70,7 +70,7 @@ int main(int argc, char **argv) {
             bench_fail("cannot wait");
         }
     }
-    uint64_t time = bench_now() - started;
+    uint64_t time = watch_stop(started).wall;
     int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 
     struct line line;

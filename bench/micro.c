@@ -2,22 +2,26 @@
 //
 //     micro [-n OPERATIONS] CASE ARGUMENTS...
 //
-//     pair SIZE                 malloc, free
-//     lifo COUNT SIZE           COUNT times malloc, then free in the opposite order
-//     fifo COUNT SIZE           COUNT times malloc, then free in the same order
-//     random COUNT MIN MAX      COUNT live blocks; free one at random, put one of MIN to MAX bytes in its place
-//     handoff SIZE              one thread allocates, another frees; they share a ring of 1,024 pointers
-//     calloc SIZE               calloc(1, SIZE), free
-//     realloc START END STEP    one block grown from START to END bytes by STEP at a time (0: doubled), then freed
+//     pair SIZE               malloc, free
+//     lifo COUNT SIZE         COUNT times malloc, then free in the opposite order
+//     fifo COUNT SIZE         COUNT times malloc, then free in the same order
+//     random COUNT MIN MAX    COUNT live blocks; one at random is freed, and one of MIN to MAX bytes
+//                             takes its place
+//     handoff SIZE            one thread allocates, another frees; a ring of 1,024 pointers between
+//     calloc SIZE             calloc(1, SIZE), free
+//     realloc START END STEP  one block grown from START to END bytes by STEP at a time (0: it
+//                             doubles), then freed
 //
-// An operation is a malloc and a free together (realloc: one realloc). The first byte of every block is written, as
-// a program would do at least. COUNT blocks that a case needs before it can begin are not counted and not timed.
+// An operation is a malloc and a free together (realloc: one realloc). The first byte of every
+// block is written, as a program would do at least. COUNT blocks that a case needs before it can
+// begin are not counted and not timed.
 //
 // Printed: nanoseconds an operation, the largest resident size.
 //
-// Not measured: the cost that an allocator moves elsewhere: to the cache misses of the program's own later accesses,
-// to the kernel after the process has ended, to other threads. The loop itself (drawing a place and a size takes some
-// 15 instructions) is in the time; bench/count counts without it.
+// Not measured: the cost that an allocator moves elsewhere: to the cache misses of the program's
+// own later accesses, to the kernel after the process has ended, to other threads. The loop itself
+// (drawing a place and a size takes some 15 instructions) is in the time; bench/count counts
+// without it.
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -29,7 +33,7 @@ enum { ARGUMENTS_MAX = 3, RING = 1024 };
 struct task {
     size_t operations;
     size_t argument[ARGUMENTS_MAX];
-    uint64_t time;
+    struct watch passed;
 };
 
 static inline void *block_check(void *block) {
@@ -48,11 +52,11 @@ static inline void *block_get(size_t size) {
 
 static void pair_run(struct task *task) {
     size_t size = task->argument[0];
-    uint64_t started = bench_now();
+    struct watch started = watch_start();
     for (size_t i = 0; i < task->operations; i++) {
         free(block_get(size));
     }
-    task->time = bench_now() - started;
+    task->passed = watch_stop(started);
 }
 
 static void batch_run(struct task *task, int backwards) {
@@ -61,7 +65,7 @@ static void batch_run(struct task *task, int backwards) {
     void **table = bench_map(count * sizeof(*table));
     size_t rounds = task->operations / count;
     task->operations = rounds * count;
-    uint64_t started = bench_now();
+    struct watch started = watch_start();
     for (size_t round = 0; round < rounds; round++) {
         for (size_t i = 0; i < count; i++) {
             table[i] = block_get(size);
@@ -70,7 +74,7 @@ static void batch_run(struct task *task, int backwards) {
             free(table[backwards ? count - 1 - i : i]);
         }
     }
-    task->time = bench_now() - started;
+    task->passed = watch_stop(started);
 }
 
 static void lifo_run(struct task *task) {
@@ -90,13 +94,13 @@ static void random_run(struct task *task) {
     for (uint32_t i = 0; i < count; i++) {
         table[i] = block_get(min + rng_below(&rng, span));
     }
-    uint64_t started = bench_now();
+    struct watch started = watch_start();
     for (size_t i = 0; i < task->operations; i++) {
         void **place = &table[rng_below(&rng, count)];
         free(*place);
         *place = block_get(min + rng_below(&rng, span));
     }
-    task->time = bench_now() - started;
+    task->passed = watch_stop(started);
     for (uint32_t i = 0; i < count; i++) {
         free(table[i]);
     }
@@ -131,7 +135,7 @@ static void handoff_run(struct task *task) {
     struct ring *ring = bench_map(sizeof(*ring));
     ring->operations = task->operations;
     pthread_t consumer;
-    uint64_t started = bench_now();
+    struct watch started = watch_start();
     if (pthread_create(&consumer, NULL, consumer_main, ring) != 0) {
         bench_fail("no thread");
     }
@@ -147,23 +151,23 @@ static void handoff_run(struct task *task) {
         atomic_store_explicit(&ring->put, put + 1, memory_order_release);
     }
     pthread_join(consumer, NULL);
-    task->time = bench_now() - started;
+    task->passed = watch_stop(started);
 }
 
 static void calloc_run(struct task *task) {
     size_t size = task->argument[0];
-    uint64_t started = bench_now();
+    struct watch started = watch_start();
     for (size_t i = 0; i < task->operations; i++) {
         free(block_check(calloc(1, size)));
     }
-    task->time = bench_now() - started;
+    task->passed = watch_stop(started);
 }
 
 static void realloc_run(struct task *task) {
     size_t start = task->argument[0];
     size_t end = task->argument[1];
     size_t step = task->argument[2];
-    uint64_t started = bench_now();
+    struct watch started = watch_start();
     char *block = NULL;
     size_t size = 0;
     for (size_t i = 0; i < task->operations; i++) {
@@ -178,7 +182,7 @@ static void realloc_run(struct task *task) {
         size = next;
     }
     free(block);
-    task->time = bench_now() - started;
+    task->passed = watch_stop(started);
 }
 
 // ---- choosing
@@ -192,13 +196,13 @@ struct pattern {
 };
 
 static const struct pattern patterns[] = {
-    {"pair", pair_run, 1, {"size"}, 20000000},
-    {"lifo", lifo_run, 2, {"count", "size"}, 20000000},
-    {"fifo", fifo_run, 2, {"count", "size"}, 20000000},
-    {"random", random_run, 3, {"count", "min", "max"}, 10000000},
-    {"handoff", handoff_run, 1, {"size"}, 5000000},
-    {"calloc", calloc_run, 1, {"size"}, 20000000},
-    {"realloc", realloc_run, 3, {"start", "end", "step"}, 1000000},
+    { "pair", pair_run, 1, { "size" }, 20000000 },
+    { "lifo", lifo_run, 2, { "count", "size" }, 20000000 },
+    { "fifo", fifo_run, 2, { "count", "size" }, 20000000 },
+    { "random", random_run, 3, { "count", "min", "max" }, 10000000 },
+    { "handoff", handoff_run, 1, { "size" }, 5000000 },
+    { "calloc", calloc_run, 1, { "size" }, 20000000 },
+    { "realloc", realloc_run, 3, { "start", "end", "step" }, 1000000 },
 };
 
 static const struct pattern *pattern_find(const char *name) {
@@ -210,7 +214,8 @@ static const struct pattern *pattern_find(const char *name) {
     bench_fail("no case is named %s", name);
 }
 
-// Sizes and counts are all at least 1, and a range begins with its smaller end; only realloc's step may be 0.
+// Sizes and counts are all at least 1, and a range begins with its smaller end; only realloc's step
+// may be 0.
 static void task_check(const struct pattern *pattern, const struct task *task) {
     for (size_t i = 0; i < pattern->arguments; i++) {
         if (task->argument[i] == 0 && strcmp(pattern->argument_names[i], "step") != 0) {
@@ -236,13 +241,14 @@ int main(int argc, char **argv) {
         at = 3;
     }
     if (at >= argc) {
-        bench_fail("usage: micro [-n OPERATIONS] pair|lifo|fifo|random|handoff|calloc|realloc ARGUMENTS...");
+        bench_fail("usage: micro [-n OPERATIONS] CASE ARGUMENTS...\n"
+                   "cases: pair lifo fifo random handoff calloc realloc; see the head of micro.c");
     }
     const struct pattern *pattern = pattern_find(argv[at]);
     if ((size_t)(argc - at - 1) != pattern->arguments) {
         bench_fail("%s takes %zu arguments", pattern->name, pattern->arguments);
     }
-    struct task task = {.operations = operations != 0 ? operations : pattern->operations};
+    struct task task = { .operations = operations != 0 ? operations : pattern->operations };
     for (size_t i = 0; i < pattern->arguments; i++) {
         task.argument[i] = bench_argument(argc, argv, at + 1 + (int)i, 0);
     }
@@ -256,7 +262,7 @@ int main(int argc, char **argv) {
         line_count(&line, pattern->argument_names[i], task.argument[i]);
     }
     line_count(&line, "operations", task.operations);
-    line_number(&line, "ns", (double)task.time / (double)task.operations);
+    line_time(&line, &task.passed, task.operations);
     line_count(&line, "peak", memory_read().peak);
     line_close(&line);
     return 0;

@@ -2,18 +2,19 @@
 //
 //     pagewaste MODE [ROUNDS]
 //
-// A round asks for 9 blocks of one page, 2 of two pages and 1 of three: 16 pages in 12 blocks, the mix of gnulib's
-// bench of page-aligned allocation. Nothing is freed, and every page is written to. MODE says how a block is got:
+// A round asks for 9 blocks of one page, 2 of two pages and 1 of three: 16 pages in 12 blocks, the
+// mix of gnulib's bench of page-aligned allocation. Nothing is freed, and every page is written to.
+// MODE says how a block is got:
 //
 //     posix_memalign  posix_memalign(page, n * page)
 //     malloc          malloc(n * page), and no alignment asked for
-//     slack           malloc(n * page + page - 1), the program then aligns by hand: what programs do that do not
-//                     trust posix_memalign; n * page counts as asked
-//     minus           malloc(n * page - 16): what programs do that leave room for a header of the allocator's
+//     slack           malloc(n * page + page - 1), aligned by the program: what programs do that do
+//                     not trust posix_memalign; n * page counts as asked
+//     minus           malloc(n * page - 16): what programs do that leave room for a header
 //     mixed           malloc of page + 1 to 8 * page - 1 bytes, in random order, 12 blocks a round
 //
-// Printed: how far VmSize, VmData and the resident size grew, in percent of what was asked, after 10, 30, 90, ...
-// 7290 and ROUNDS rounds (10000), and how many of the blocks begin a page.
+// Printed: how far VmSize, VmData and the resident size grew, in percent of what was asked, after
+// 10, 30, 90, ... 7290 and ROUNDS rounds (10000), and how many of the blocks begin a page.
 //
 // Not measured: time, and what comes back after free.
 #include "bench.h"
@@ -22,12 +23,13 @@ enum { BLOCKS_A_ROUND = 12, POINTS_MAX = 8, HEADER = 16, MIXED_PAGES = 8 };
 
 enum mode { MODE_POSIX_MEMALIGN, MODE_MALLOC, MODE_SLACK, MODE_MINUS, MODE_MIXED, MODES };
 
-static const char *const mode_names[MODES] = {"posix_memalign", "malloc", "slack", "minus", "mixed"};
+static const char *const mode_names[MODES] = { "posix_memalign", "malloc", "slack", "minus",
+                                               "mixed" };
 
 // In pages; the larger blocks lie among the smaller ones, as they do in programs.
-static const size_t mix[BLOCKS_A_ROUND] = {1, 1, 1, 2, 1, 1, 3, 1, 1, 2, 1, 1};
+static const size_t mix[BLOCKS_A_ROUND] = { 1, 1, 1, 2, 1, 1, 3, 1, 1, 2, 1, 1 };
 
-static const size_t points[] = {10, 30, 90, 270, 810, 2430, 7290};
+static const size_t points[] = { 10, 30, 90, 270, 810, 2430, 7290 };
 
 struct run {
     enum mode mode;
@@ -39,7 +41,8 @@ struct run {
     struct rng rng;
 };
 
-// What was known after so many rounds. Kept until the end: printing makes pages of the C library resident.
+// What was known after so many rounds. Kept until the end: printing makes pages of the C library
+// resident.
 struct point {
     size_t rounds;
     size_t asked;
@@ -124,7 +127,9 @@ int main(int argc, char **argv) {
     if (argc < 2) {
         bench_fail("usage: pagewaste posix_memalign|malloc|slack|minus|mixed [ROUNDS]");
     }
-    struct run run = {.mode = mode_find(argv[1]), .page = (size_t)sysconf(_SC_PAGESIZE), .rng = rng_new(1)};
+    struct run run = { .mode = mode_find(argv[1]),
+                       .page = (size_t)sysconf(_SC_PAGESIZE),
+                       .rng = rng_new(1) };
     size_t rounds = bench_argument(argc, argv, 2, 10000);
     run.table = bench_map((rounds * BLOCKS_A_ROUND + 1) * sizeof(*run.table));
 
@@ -134,7 +139,8 @@ int main(int argc, char **argv) {
     for (size_t i = 1; i <= rounds; i++) {
         round_do(&run);
         if (i == rounds || (count < sizeof(points) / sizeof(points[0]) && i == points[count])) {
-            measured[count++] = (struct point){i, run.asked, run.blocks, run.aligned, memory_read()};
+            measured[count++] =
+                (struct point){ i, run.asked, run.blocks, run.aligned, memory_read() };
         }
     }
     for (size_t i = 0; i < count; i++) {

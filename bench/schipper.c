@@ -2,11 +2,12 @@
 //
 //     schipper [ROUNDS]         512
 //
-// There are 8 rows of 16,384 pointers. In step i of a round, 0 to 7, row i is filled with blocks of 1 << i bytes, and
-// then in every row k from i down to 0 the elements i, i + 8, i + 16, ... are freed. What is left is freed at the end
-// of the round. So a round allocates and frees 131,072 blocks of 1 to 128 bytes, and holes lie regularly in all of
-// the heap while it grows. It is the load with which the saving of random bits in OpenBSD's malloc was measured; run
-// it on the library and on its variant that uses a whole byte for every draw to see what the nibble saves.
+// There are 8 rows of 16,384 pointers. In step i of a round, 0 to 7, row i is filled with blocks of
+// 1 << i bytes, and then in every row k from i down to 0 the elements i, i + 8, i + 16, ... are
+// freed. What is left is freed at the end of the round. So a round allocates and frees 131,072
+// blocks of 1 to 128 bytes, and holes lie regularly in all of the heap while it grows. It is the
+// load with which the saving of random bits in OpenBSD's malloc was measured; run it on the library
+// and on its variant that uses a whole byte for every draw to see what the nibble saves.
 //
 // Printed: nanoseconds for a malloc and a free together, and the largest resident size.
 //
@@ -52,7 +53,7 @@ int main(int argc, char **argv) {
         bench_fail("usage: schipper [ROUNDS]");
     }
     row *rows = bench_map(ROWS * sizeof(*rows));
-    uint64_t started = bench_now();
+    struct watch started = watch_start();
     for (size_t i = 0; i < rounds; i++) {
         for (unsigned step = 0; step < ROWS; step++) {
             row_fill(rows, step);
@@ -60,14 +61,13 @@ int main(int argc, char **argv) {
         }
         rows_empty(rows);
     }
-    uint64_t time = bench_now() - started;
+    struct watch passed = watch_stop(started);
 
     struct line line;
     line_open(&line, "schipper");
     line_count(&line, "rounds", rounds);
     line_count(&line, "blocks", rounds * ROWS * COLUMNS);
-    line_number(&line, "ms", (double)time / 1e6);
-    line_number(&line, "ns", (double)time / (double)(rounds * ROWS * COLUMNS));
+    line_time(&line, &passed, rounds * ROWS * COLUMNS);
     line_count(&line, "peak", memory_read().peak);
     line_close(&line);
     return 0;
