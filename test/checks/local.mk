@@ -1,1 +1,16 @@
-# test/checks
+# Checks of the tree and of the built libraries. They say nothing about instrumented code, so they stay out of that.
+
+if !SANITIZED
+check_scripts = \
+	test/checks/floors \
+	test/checks/symbols \
+	test/checks/state \
+	test/checks/source \
+	test/checks/format \
+	test/checks/dist \
+	test/checks/prose
+dist_check_SCRIPTS += $(check_scripts)
+TESTS += $(check_scripts)
+endif
+
+EXTRA_DIST += test/checks/lib.sh test/checks/state.list
