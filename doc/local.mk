@@ -1,1 +1,3 @@
-# doc
+# The guides, installed beside README.
+
+dist_doc_DATA += doc/design.md doc/hacking.md
