@@ -8,6 +8,7 @@ check_scripts = \
 	test/checks/source \
 	test/checks/format \
 	test/checks/dist \
+	test/checks/packages \
 	test/checks/prose
 dist_check_SCRIPTS += $(check_scripts)
 TESTS += $(check_scripts)
