@@ -49,7 +49,7 @@ static uint32_t fail_forever; // atomic; and all after it
 
 // ---- entering the kernel
 
-// Returns what the kernel returns: a negative errno between -4095 and -1 for an error.
+// Returns what the kernel returns: for an error its negative number, -4095 at the lowest.
 #if defined(__x86_64__) && defined(__LP64__)
 static long enter(long number, long a, long b, long c, long d, long e, long f) {
     register long r10 __asm__("r10") = d;
@@ -105,7 +105,7 @@ static long enter(long number, long a, long b, long c, long d, long e, long f) {
 #endif
 
 static bool is_error(long result) {
-    return (unsigned long)result > -4096ul;
+    return result < 0 && result >= -4095;
 }
 
 // getauxval sets errno for an entry that is not there.
@@ -239,33 +239,13 @@ bool pma_os_unmap(void *start, size_t size) {
     return !fails() && unmap((uintptr_t)start, size);
 }
 
-static long remap(void *start, size_t old_size, size_t new_size, int flags, void *target) {
-    return enter(SYS_mremap, (long)start, (long)old_size, (long)new_size, flags, (long)target, 0);
-}
-
-// mremap chooses an address that may not suit the larger page of the test build, which therefore
-// tells it one.
-static long remap_move(void *start, size_t old_size, size_t new_size) {
-    if (!PMA_TEST || pma_page_size == kernel_page) {
-        return remap(start, old_size, new_size, MREMAP_MAYMOVE, NULL);
-    }
-    void *target = map_anywhere(new_size, PROT_NONE);
-    if (target == NULL) {
-        return -ENOMEM;
-    }
-    long result = remap(start, old_size, new_size, MREMAP_MAYMOVE | MREMAP_FIXED, target);
-    if (is_error(result)) {
-        unmap((uintptr_t)target, new_size);
-    }
-    return result;
-}
-
-void *pma_os_remap(void *start, size_t old_size, size_t new_size, bool may_move) {
+void *pma_os_remap(void *start, size_t old_size, size_t new_size, void *target) {
     if (fails()) {
         return NULL;
     }
-    long result = may_move ? remap_move(start, old_size, new_size)
-                           : remap(start, old_size, new_size, 0, NULL);
+    long flags = target == NULL ? 0 : MREMAP_MAYMOVE | MREMAP_FIXED;
+    long result =
+        enter(SYS_mremap, (long)start, (long)old_size, (long)new_size, flags, (long)target, 0);
     return is_error(result) ? NULL : (void *)result;
 }
 

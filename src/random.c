@@ -126,17 +126,14 @@ static void key_from_fallback(uint32_t key[KEY_WORDS]) {
 }
 
 static PMA_COLD void stream_key(struct stream *stream) {
-    uint32_t fresh[KEY_WORDS];
-    stream->counter = 0;
     if (seed_is_set) {
         key_from_seed(stream->key, stream->identity);
-        stream->keyed = 1;
-    } else if (pma_os_random(fresh, sizeof(fresh))) {
-        __builtin_memcpy(stream->key, fresh, sizeof(fresh));
-        stream->keyed = 1;
-    } else {
+    } else if (!pma_os_random(stream->key, sizeof(stream->key))) {
         key_from_fallback(stream->key);
+        return;
     }
+    stream->counter = 0;
+    stream->keyed = 1;
 }
 
 void pma_stream_forget(struct stream *stream) {

@@ -1,0 +1,387 @@
+// alloc.c - the two ways of the house: out with a slot, back with a pointer.
+//
+//   malloc(n):  n -> class -> this arena's bin -> a random free bit of its window -> pointer
+//   free(p):    p -> page map -> slab -> slot (proved exact) -> owner? -> live bit cleared
+//
+// Neither takes a lock, calls the kernel, or reads or writes the block. Whatever is rare is a function of its own,
+// called last, so that the hot ones save no registers.
+#include <config.h>
+
+#include "alloc.h"
+
+#include "arena.h"
+#include "fatal.h"
+#include "huge.h"
+#include "init.h"
+#include "large.h"
+#include "os.h"
+#include "pageheap.h"
+#include "pagemap.h"
+#include "remote.h"
+#include "slab.h"
+#include "thread.h"
+#include "tune.h"
+
+#include <errno.h>
+#include <string.h>
+
+static void *malloc_slow(size_t size);
+static void free_slow(const char *call, void *block);
+
+PMA_HOT void *PMA_NAME(malloc)(size_t size) {
+    struct arena *arena = pma_self;
+    if (likely(size <= PMA_FINE_MAX)) {
+        struct bin *bin = arena_bin(arena, arena->small[(size + 15) / 16]);
+        if (likely(bin->window != 0)) {
+            struct stream *stream = arena->stream;
+            uint32_t left = stream->left;
+            if (likely(left != 0)) {
+                stream->left = left - 1;
+                return bin_take(bin, stream->draws[left - 1]);
+            }
+        }
+    }
+    return malloc_slow(size);
+}
+
+PMA_HOT void PMA_NAME(free)(void *block) {
+    uintptr_t address = (uintptr_t)block;
+    struct run *run = pagemap_find(address);
+    struct arena *arena = pma_self;
+    if (likely(run != NULL) && likely(run->owner == arena)) {
+        struct position position = slab_position(run, address);
+        uint64_t *word = &slab_of(run)->live[position.index / 64];
+        uint64_t live = *word;
+        uint64_t bit = (uint64_t)1 << (position.index & 63);
+        if (likely(position.exact) && likely((live & bit) != 0)) {
+            __atomic_store_n(word, live & ~bit, __ATOMIC_RELAXED);
+            if (unlikely(--run->count == 0)) {
+                pma_arena_notice(arena, slab_of(run));
+            }
+            return;
+        }
+    }
+    free_slow("free", block);
+}
+
+// ---- slots, the slow half
+
+static struct large_source source_of(struct arena *arena) {
+    return (struct large_source){ &arena->cache, arena->stream, arena->shard };
+}
+
+// The kernel refused: what this thread, the threads that ended and the caches hold in reserve goes back first.
+PMA_COLD static void relieve(struct arena *arena) {
+    pma_arena_rest(arena);
+    pma_arena_rest_idle();
+    pma_huge_cache_empty();
+    pma_pageheap_purge(true);
+}
+
+// Once in so many draws: new draws, what others freed, and memory that has lain unused for long.
+PMA_COLD static void draws_refill(struct arena *arena) {
+    pma_stream_refill(arena->stream);
+    pma_arena_drain(arena);
+    pma_pageheap_purge(false);
+}
+
+static void *slot_take(struct arena *arena, struct bin *bin) {
+    struct stream *stream = arena->stream;
+    if (stream->left == 0) {
+        draws_refill(arena);
+    }
+    if (bin->window == 0 && unlikely(!pma_arena_refill(arena, bin))) {
+        relieve(arena);
+        if (!pma_arena_refill(arena, bin)) {
+            return NULL;
+        }
+    }
+    return bin_take(bin, stream_rotation(stream));
+}
+
+// The bin of a size up to PMA_SLOT_MAX, ready to be taken from; its slots are known to be zero where fresh says so.
+PMA_SLOW static void *small_slow(size_t size, bool *zero) {
+    init_ensure();
+    struct arena *arena = pma_arena_enter();
+    if (arena == NULL) {
+        return NULL;
+    }
+    struct bin *bin = arena_bin(arena, arena_bin_offset(arena, size));
+    void *block = slot_take(arena, bin);
+    if (block != NULL && zero != NULL) {
+        uint64_t bit = ((uintptr_t)block - bin->base) / bin->unit;
+        *zero = (bin->fresh >> bit & 1) != 0;
+    }
+    pma_arena_leave(arena);
+    return block;
+}
+
+static void *large_take(size_t size, size_t alignment, bool *zero) {
+    init_ensure();
+    struct arena *arena = pma_arena_enter();
+    if (arena == NULL) {
+        return NULL;
+    }
+    struct run *run = pma_large_take(source_of(arena), size, alignment);
+    if (unlikely(run == NULL)) {
+        relieve(arena);
+        run = pma_large_take(source_of(arena), size, alignment);
+    }
+    pma_arena_leave(arena);
+    if (run == NULL) {
+        return NULL;
+    }
+    if (zero != NULL) {
+        *zero = run->zero != 0;
+    }
+    return (void *)run->base;
+}
+
+// Any size; errno is not touched.
+static void *take_quiet(size_t size, bool *zero) {
+    if (size <= PMA_SLOT_MAX) {
+        return small_slow(size, zero);
+    }
+    return size > PTRDIFF_MAX ? NULL : large_take(size, 16, zero);
+}
+
+PMA_COLD static void *no_memory(void) {
+    errno = ENOMEM;
+    return NULL;
+}
+
+PMA_SLOW static void *malloc_slow(size_t size) {
+    struct arena *arena = pma_self;
+    if (size > PMA_FINE_MAX && size <= PMA_SLOT_MAX) {
+        struct bin *bin = arena_bin(arena, arena->medium[(size + 63) / 64]);
+        if (likely(bin->window != 0) && likely(arena->stream->left != 0)) {
+            return bin_take(bin, stream_rotation(arena->stream));
+        }
+    }
+    void *block = take_quiet(size, NULL);
+    return likely(block != NULL) ? block : no_memory();
+}
+
+// ---- judging a pointer
+
+// A block in use, as far as the calling thread can know.
+struct block {
+    struct run *run;
+    uint64_t index; // slabs: the slot's position
+    size_t usable;  // bytes from its address
+};
+
+// The one place that finds out what is wrong with a pointer. It never returns.
+PMA_COLD static _Noreturn void pointer_refuse(const char *call, const void *pointer) {
+    uintptr_t address = (uintptr_t)pointer;
+    struct fatal_block block = { pointer, 0, -1 };
+    if (address >> PMA_ADDRESS_BITS != 0) {
+        pma_fatal(call, "not a user address", block);
+    }
+    const struct run *run = pagemap_find(address);
+    if (run == NULL) {
+        run = pma_pagemap_find_cover(address);
+    }
+    if (run == NULL) {
+        pma_fatal(call, "not a block of pamalloc", block);
+    }
+    enum run_kind kind = run_kind(run);
+    size_t bytes = kind == RUN_HUGE || kind == RUN_LARGE ? run->base - run->start + run->size
+                                                         : (size_t)run->npages << pma_page_shift;
+    bool gone = kind == RUN_UNUSED && pagemap_find(address) == run;
+    if (!gone && address - run->start >= bytes) {
+        pma_fatal(call, "not a block of pamalloc", block);
+    }
+    if (address % PMA_SLOT_MIN != 0) {
+        pma_fatal(call, "misaligned pointer", block);
+    }
+    if (kind == RUN_SLAB) {
+        struct position position = slab_position(run, address);
+        uint64_t slot = position.index >> run->shift;
+        block.size = run->size;
+        if (position.exact && slot << run->shift == position.index) {
+            block.slot = (ptrdiff_t)slot;
+            pma_fatal(call, "double free", block);
+        }
+        pma_fatal(call, "pointer into the middle of a block", block);
+    }
+    block.size = gone ? 0 : bytes;
+    if ((kind == RUN_HUGE || kind == RUN_LARGE) && address != run->base) {
+        pma_fatal(call, "pointer into the middle of a block", block);
+    }
+    pma_fatal(call, "double free", block);
+}
+
+static struct block block_judge(const char *call, const void *pointer) {
+    uintptr_t address = (uintptr_t)pointer;
+    struct run *run = pagemap_find(address);
+    if (run == NULL) {
+        pointer_refuse(call, pointer);
+    }
+    enum run_kind kind = run_kind(run);
+    if (kind == RUN_SLAB) {
+        struct position position = slab_position(run, address);
+        uint64_t live = slab_live(slab_of(run), position.index / 64);
+        if (!position.exact || (live >> position.index % 64 & 1) == 0) {
+            pointer_refuse(call, pointer);
+        }
+        size_t usable = run->bin == offsetof(struct arena, bins[0]) ? 0 : run->size;
+        return (struct block){ run, position.index, usable };
+    }
+    if ((kind != RUN_LARGE && kind != RUN_HUGE) || run->base != address) {
+        pointer_refuse(call, pointer);
+    }
+    return (struct block){ run, 0, run->size };
+}
+
+// ---- free, the slow half
+
+static void slot_free(const char *call, struct block block, void *pointer) {
+    struct slab *slab = slab_of(block.run);
+    struct arena *owner = block.run->owner;
+    if (owner == pma_self) {
+        uint64_t *word = &slab->live[block.index / 64];
+        __atomic_store_n(word, *word & ~((uint64_t)1 << block.index % 64), __ATOMIC_RELAXED);
+        if (--block.run->count == 0) {
+            pma_arena_notice(owner, slab);
+        }
+        return;
+    }
+    enum remote_outcome outcome = pma_remote_free(slab, block.index, &owner->inbox);
+    if (unlikely(outcome == REMOTE_NOT_LIVE)) {
+        pointer_refuse(call, pointer);
+    }
+    if (outcome == REMOTE_PUSHED) {
+        pma_arena_visit(owner);
+    }
+}
+
+// A thread without an arena needs none to free: the run goes to its shard at once.
+static void large_free(const char *call, struct run *run, void *pointer) {
+    struct arena *arena = pma_self;
+    struct large_source source = { NULL, NULL, 0 };
+    if (arena != &pma_nobody) {
+        arena->busy = 1;
+        source = source_of(arena);
+    }
+    bool given = pma_large_give(source, run);
+    if (arena != &pma_nobody) {
+        arena->busy = 0;
+    }
+    if (!given) {
+        pointer_refuse(call, pointer);
+    }
+}
+
+PMA_SLOW static void free_slow(const char *call, void *pointer) {
+    if (pointer == NULL) {
+        return;
+    }
+    struct block block = block_judge(call, pointer);
+    if (run_kind(block.run) == RUN_SLAB) {
+        slot_free(call, block, pointer);
+    } else {
+        large_free(call, block.run, pointer);
+    }
+}
+
+void pma_alloc_free(const char *call, void *block) {
+    free_slow(call, block);
+}
+
+size_t pma_alloc_usable(const char *call, const void *block) {
+    return block == NULL ? 0 : block_judge(call, block).usable;
+}
+
+// ---- more ways to ask
+
+// Memory that the kernel zeroed is not cleared again: runs, and slots of a page and more.
+void *pma_alloc_zeroed(size_t size) {
+    bool zero = false;
+    void *block = size <= PMA_FINE_MAX ? PMA_NAME(malloc)(size) : take_quiet(size, &zero);
+    if (unlikely(block == NULL)) {
+        return no_memory();
+    }
+    return zero ? block : memset(block, 0, size);
+}
+
+// Slots start at multiples of their size from a page's start: with a size that is a multiple of the alignment, class
+// steps being powers of two, they are aligned as far as a page goes.
+void *pma_alloc_aligned_quiet(size_t alignment, size_t size) {
+    if (size > PTRDIFF_MAX || alignment > PTRDIFF_MAX) {
+        return NULL;
+    }
+    if (alignment <= PMA_SLOT_MIN) {
+        return take_quiet(size, NULL);
+    }
+    init_ensure();
+    size_t rounded = align_up(size_max(size, 1), alignment);
+    if (alignment <= pma_page_size && rounded <= PMA_SLOT_MAX) {
+        return small_slow(rounded, NULL);
+    }
+    return large_take(size, alignment, NULL);
+}
+
+void *pma_alloc_aligned(size_t alignment, size_t size) {
+    void *block = pma_alloc_aligned_quiet(alignment, size);
+    return likely(block != NULL) ? block : no_memory();
+}
+
+// ---- realloc
+
+// A block may keep its place while it is not more than twice as large as what is asked for.
+static bool fits_in_place(struct block block, size_t size) {
+    if (run_kind(block.run) == RUN_SLAB) {
+        return size <= block.usable && size > block.usable / 2;
+    }
+    return size > PMA_SLOT_MAX && pma_large_resize(block.run, size);
+}
+
+// A large block that has to move is likely to grow again: it is looked for with room behind it, and the room given
+// back at once, so that the next steps find free pages there.
+static void *room_take(struct block block, size_t size) {
+    if (size > block.usable && block.usable > PMA_SLOT_MAX && !is_huge(size + size / 4)) {
+        void *moved = take_quiet(size + size / 4, NULL);
+        if (moved != NULL) {
+            pma_large_resize(pagemap_find((uintptr_t)moved), size);
+            return moved;
+        }
+    }
+    return take_quiet(size, NULL);
+}
+
+PMA_SLOW void *pma_alloc_resized(const char *call, void *pointer, size_t size) {
+    struct block block = block_judge(call, pointer);
+    if (size > PTRDIFF_MAX) {
+        return no_memory();
+    }
+    if (fits_in_place(block, size)) {
+        return run_kind(block.run) == RUN_SLAB ? pointer : (void *)block.run->base;
+    }
+    void *moved = room_take(block, size);
+    if (unlikely(moved == NULL)) {
+        // Shrinking never fails: the block stays as large as it is.
+        return size <= block.usable ? pointer : no_memory();
+    }
+    memcpy(moved, pointer, size_min(block.usable, size));
+    free_slow(call, pointer);
+    return moved;
+}
+
+// ---- giving back
+
+bool pma_alloc_trim(void) {
+    init_ensure();
+    size_t before = __atomic_load_n(&pma_pageheap.live, __ATOMIC_RELAXED) +
+                    __atomic_load_n(&pma_pageheap.dirty, __ATOMIC_RELAXED);
+    struct arena *arena = pma_self;
+    if (arena != &pma_nobody) {
+        arena->busy = 1;
+        pma_arena_rest(arena);
+        arena->busy = 0;
+    }
+    pma_arena_rest_idle();
+    size_t given = pma_huge_cache_empty() + pma_pageheap_purge(true);
+    return given > 0 || before > __atomic_load_n(&pma_pageheap.live, __ATOMIC_RELAXED) +
+                                     __atomic_load_n(&pma_pageheap.dirty, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,384 @@
+// arena.c - what one thread owns: refill, slabs with room, slabs that empty.
+#include <config.h>
+
+#include "arena.h"
+
+#include "fatal.h"
+#include "meta.h"
+#include "os.h"
+#include "pageheap.h"
+#include "pagemap.h"
+
+// Descriptors of slabs are cut from pieces of this size.
+#define DESCRIPTOR_PIECE ((size_t)4096)
+
+void pma_arena_init(struct arena *arena, struct stream *stream, unsigned number, unsigned shard) {
+    arena->stream = stream;
+    arena->number = number;
+    arena->shard = shard;
+    arena->idle = 1;
+    pma_lock_init(&arena->adoption, LOCK_ADOPTION);
+    for (size_t i = 0; i <= PMA_FINE_MAX / 16; i++) {
+        arena->small[i] = (uint16_t)offsetof(struct arena, bins[class_of(i * 16)]);
+    }
+    for (size_t i = PMA_FINE_MAX / 64; i <= PMA_SLOT_MAX / 64; i++) {
+        arena->medium[i] = (uint16_t)offsetof(struct arena, bins[class_of(i * 64)]);
+    }
+    for (unsigned class = 0; class < PMA_CLASSES; class ++) {
+        arena->bins[class].class = (uint16_t) class;
+    }
+}
+
+// ---- descriptors
+
+// A descriptor stays with its arena for ever: a thread that still holds the address of one after its slab is gone
+// can at most put it into this arena's inbox once more.
+static struct slab *descriptor_take(struct arena *arena, unsigned capacity) {
+    struct slab *slab = arena->unused[capacity];
+    if (slab != NULL) {
+        arena->unused[capacity] = slab_of(slab->run.next);
+        return slab;
+    }
+    size_t size = pma_slab_descriptor_size(capacity);
+    if (arena->spare_end - arena->spare_start < size) {
+        char *piece = pma_meta_take(META_KEPT, DESCRIPTOR_PIECE, PMA_APART);
+        if (piece == NULL) {
+            return NULL;
+        }
+        arena->spare_start = (uintptr_t)piece;
+        arena->spare_end = (uintptr_t)piece + DESCRIPTOR_PIECE;
+    }
+    slab = (struct slab *)arena->spare_start;
+    arena->spare_start += size;
+    slab->run.capacity = (uint8_t)capacity;
+    return slab;
+}
+
+static void descriptor_give(struct arena *arena, struct slab *slab) {
+    unsigned capacity = slab->run.capacity;
+    run_set_kind(&slab->run, RUN_UNUSED);
+    slab->run.next = (struct run *)arena->unused[capacity];
+    arena->unused[capacity] = slab;
+}
+
+// The husk of a slab whose pages are gone. While it is in the inbox it waits: the drain comes here again.
+static void husk_recycle(struct arena *arena, struct slab *slab) {
+    if (!slab_is_queued(slab)) {
+        slab_set_state(slab, SLAB_UNUSED);
+        descriptor_give(arena, slab);
+    }
+}
+
+// ---- the queue of slabs with room
+
+// A slab that is in no queue points at itself.
+static void queue_forget(struct slab *slab) {
+    slab->run.prev = &slab->run;
+}
+
+static bool queue_has(const struct slab *slab) {
+    return slab->run.prev != &slab->run;
+}
+
+static void queue_append(struct bin *bin, struct slab *slab) {
+    slab->run.next = NULL;
+    slab->run.prev = (struct run *)bin->last;
+    if (bin->last != NULL) {
+        bin->last->run.next = &slab->run;
+    } else {
+        bin->first = slab;
+    }
+    bin->last = slab;
+}
+
+static void queue_remove(struct bin *bin, struct slab *slab) {
+    if (slab->run.next != NULL) {
+        slab->run.next->prev = slab->run.prev;
+    } else {
+        bin->last = slab_of(slab->run.prev);
+    }
+    if (slab->run.prev != NULL) {
+        slab->run.prev->next = slab->run.next;
+    } else {
+        bin->first = slab_of(slab->run.next);
+    }
+    queue_forget(slab);
+}
+
+// ---- the life of a slab
+
+// Slots that must be free before a full slab is worth looking at again: with one, a heap whose slabs are all full but
+// for a slot here and there would look through a whole slab for each malloc.
+static uint32_t slots_wanted(const struct slab *slab) {
+    size_t slots = slab_slots(slab);
+    return slots < 128 ? 1 : (uint32_t)(slots / 128);
+}
+
+static struct pages pages_of(const struct slab *slab) {
+    return (struct pages){ slab->run.start, slab->run.npages, slab->run.shard, false };
+}
+
+// The slab is in state GONE, and in no queue. Its bin's next slab is smaller again.
+static void slab_release(struct arena *arena, struct slab *slab) {
+    struct bin *bin = slab_bin(slab);
+    bin->level -= bin->level > 0;
+    pma_slab_give_pages(pages_of(slab));
+    husk_recycle(arena, slab);
+}
+
+// Somebody else gave the pages back meanwhile.
+static void slab_bury(struct arena *arena, struct slab *slab) {
+    struct bin *bin = slab_bin(slab);
+    bin->level -= bin->level > 0;
+    if (queue_has(slab)) {
+        queue_remove(bin, slab);
+    }
+    husk_recycle(arena, slab);
+}
+
+static struct slab *slab_new(struct arena *arena, struct bin *bin) {
+    size_t size = class_size(bin->class);
+    struct shape shape = pma_class_shape(size, bin->level);
+    struct slab *slab = descriptor_take(arena, pma_slab_capacity(pma_slab_span_words(size, shape)));
+    struct pages pages;
+    if (slab == NULL) {
+        return NULL;
+    }
+    if (!pma_pageheap_take(arena->shard, shape.npages, 1, arena->stream, &pages)) {
+        descriptor_give(arena, slab);
+        return NULL;
+    }
+    slab->run.shard = pages.shard;
+    pma_slab_init(slab, pages.start, size, shape, arena, (uint32_t)((char *)bin - (char *)arena));
+    slab->fresh = pages.zero && shape.words == 1 ? shape_mask(shape.shift) : 0;
+    queue_forget(slab);
+    slab_set_state(slab, SLAB_CURRENT);
+    pma_pagemap_fill(pages.start, (size_t)pages.npages << pma_page_shift, &slab->run);
+    bin->level += bin->level < PMA_LEVELS - 1;
+    return slab;
+}
+
+// ---- the window
+
+// The bits of a word that are free become the window. A remote bit on one of them is a slot that was freed remotely
+// and then, wrongly, by its owner: handing it out would give it to two.
+static void window_load(struct bin *bin, struct slab *slab, size_t word, uint64_t free_bits) {
+    uint64_t remote = __atomic_load_n(&slab->run.remote->bits[word], __ATOMIC_RELAXED);
+    size_t unit = slab->run.size >> slab->run.shift;
+    if (unlikely((remote & free_bits) != 0)) {
+        uint64_t index = word * 64 + bits_lowest(remote & free_bits);
+        struct fatal_block block = { (void *)(slab->run.base + index * unit), slab->run.size,
+                                     (ptrdiff_t)(index >> slab->run.shift) };
+        pma_fatal("free", "double free", block);
+    }
+    bin->base = slab->run.base + word * 64 * unit;
+    bin->live = &slab->live[word];
+    bin->unit = (uint32_t)unit;
+    bin->word = (uint8_t)word;
+    bin->fresh = slab->fresh & free_bits;
+    slab->fresh &= ~free_bits;
+    slab->run.count += bits_count(free_bits);
+    bin->window = free_bits;
+}
+
+// The next word after the last one, round the slab, that has a free slot.
+static bool window_find(struct bin *bin, struct slab *slab) {
+    while (slab->run.room != 0) {
+        unsigned turn = (bin->word + 1u) & 63;
+        unsigned word = (bits_lowest(bits_rotate_right(slab->run.room, turn)) + turn) & 63;
+        slab->run.room &= ~((uint64_t)1 << word);
+        uint64_t free_bits = slab_free_bits(slab, word);
+        if (free_bits != 0) {
+            window_load(bin, slab, word, free_bits);
+            return true;
+        }
+    }
+    return false;
+}
+
+static void slab_collect(struct slab *slab) {
+    if (slab_is_queued(slab)) {
+        slab->run.count -= (uint32_t)pma_remote_collect(slab);
+    }
+}
+
+// The same word again if many of its slots are free by now, else another word of the slab.
+static bool window_again(struct bin *bin, struct slab *slab) {
+    uint64_t free_bits = slab_free_bits(slab, bin->word);
+    if (bits_count(free_bits) >= 16u >> slab->run.shift) {
+        window_load(bin, slab, bin->word, free_bits);
+        return true;
+    }
+    if (window_find(bin, slab)) {
+        return true;
+    }
+    slab_collect(slab);
+    slab->run.room = pma_slab_scan(slab);
+    return window_find(bin, slab);
+}
+
+// The current slab is full: nobody looks at it until enough of it is freed.
+static void slab_detach(struct bin *bin, struct slab *slab) {
+    slab->run.bias = slab->run.count - slots_wanted(slab);
+    slab->run.count -= slab->run.bias;
+    bin->current = NULL;
+    slab_set_state(slab, SLAB_DETACHED);
+}
+
+// The slab that has waited longest: it saw the most frees since, so its words are worth a refill.
+static struct slab *slab_with_room(struct arena *arena, struct bin *bin) {
+    struct slab *slab;
+    while ((slab = bin->first) != NULL) {
+        uint64_t state = slab_load_state(slab);
+        if (slab_state_of(state) == SLAB_ATTACHED && slab_change_state(slab, state, SLAB_CURRENT)) {
+            queue_remove(bin, slab);
+            slab_collect(slab);
+            slab->run.room = pma_slab_scan(slab);
+            return slab;
+        }
+        slab_bury(arena, slab);
+    }
+    return NULL;
+}
+
+bool pma_arena_refill(struct arena *arena, struct bin *bin) {
+    struct slab *slab = bin->current;
+    if (likely(slab != NULL)) {
+        if (window_again(bin, slab)) {
+            return true;
+        }
+        slab_detach(bin, slab);
+    }
+    slab = slab_with_room(arena, bin);
+    if (slab == NULL && !inbox_is_empty(&arena->inbox)) {
+        pma_arena_drain(arena);
+        slab = slab_with_room(arena, bin);
+    }
+    if (slab == NULL) {
+        slab = slab_new(arena, bin);
+    }
+    if (slab == NULL) {
+        return false;
+    }
+    bin->current = slab;
+    bin->word = 63;
+    return window_find(bin, slab);
+}
+
+// ---- frees
+
+// So many slots are live in a slab that is not current: it is empty, or it has room.
+static void slab_settle(struct arena *arena, struct slab *slab, uint64_t state, uint32_t live) {
+    struct bin *bin = slab_bin(slab);
+    if (live != 0 && slab_state_of(state) == SLAB_ATTACHED) {
+        slab->run.count = live;
+        return;
+    }
+    if (!slab_change_state(slab, state, live == 0 ? SLAB_GONE : SLAB_ATTACHED)) {
+        slab_bury(arena, slab);
+    } else if (live != 0) {
+        slab->run.count = live;
+        slab->run.bias = 0;
+        queue_append(bin, slab);
+    } else {
+        if (queue_has(slab)) {
+            queue_remove(bin, slab);
+        }
+        slab_release(arena, slab);
+    }
+}
+
+void pma_arena_notice(struct arena *arena, struct slab *slab) {
+    uint64_t state = slab_load_state(slab);
+    if (slab_state_of(state) == SLAB_ATTACHED || slab_state_of(state) == SLAB_DETACHED) {
+        arena->busy = 1;
+        slab_settle(arena, slab, state, slab->run.bias);
+        arena->busy = 0;
+    }
+}
+
+static void slab_drain(struct arena *arena, struct slab *slab) {
+    uint64_t state = slab_load_state(slab);
+    if (slab_state_of(state) == SLAB_GONE) {
+        slab_bury(arena, slab);
+        return;
+    }
+    if (slab_state_of(state) == SLAB_UNUSED) {
+        return;
+    }
+    uint32_t freed = (uint32_t)pma_remote_collect(slab);
+    if (slab_state_of(state) != SLAB_CURRENT && freed >= slab->run.count) {
+        uint32_t live = slab->run.count + slab->run.bias - freed;
+        slab->run.count = 0;
+        slab_settle(arena, slab, state, live);
+    } else {
+        slab->run.count -= freed;
+    }
+}
+
+void pma_arena_drain(struct arena *arena) {
+    struct slab *slab = pma_inbox_take_all(&arena->inbox);
+    while (slab != NULL) {
+        struct slab *next = pma_inbox_next(slab);
+        slab_drain(arena, slab);
+        slab = next;
+    }
+}
+
+// ---- rest
+
+// The window goes back to its word. The slab is in its bin's queue then, or gone if it is empty.
+static void bin_rest(struct arena *arena, struct bin *bin) {
+    struct slab *slab = bin->current;
+    if (slab == NULL) {
+        return;
+    }
+    slab->fresh |= bin->fresh & bin->window;
+    slab->run.count -= bits_count(bin->window);
+    bin->window = 0;
+    bin->current = NULL;
+    slab_collect(slab);
+    if (slab->run.count == 0) {
+        slab_set_state(slab, SLAB_GONE);
+        slab_release(arena, slab);
+    } else if (slab->run.count == slab_slots(slab)) {
+        slab_detach(bin, slab);
+    } else {
+        slab_set_state(slab, SLAB_ATTACHED);
+        queue_append(bin, slab);
+    }
+}
+
+void pma_arena_rest(struct arena *arena) {
+    pma_arena_drain(arena);
+    for (unsigned class = 0; class < PMA_CLASSES; class ++) {
+        bin_rest(arena, &arena->bins[class]);
+    }
+    pma_run_cache_empty(&arena->cache);
+}
+
+// ---- after fork
+
+// In a forked child the thread that had this arena may have stopped between two stores of a fast path. live is the
+// truth; what follows from it is set again. A slot that was in neither live nor the window is found by a later refill.
+static void slab_recount(struct run *run, void *context) {
+    struct arena *arena = context;
+    if (run_kind(run) != RUN_SLAB || run->owner != arena) {
+        return;
+    }
+    struct slab *slab = slab_of(run);
+    struct bin *bin = slab_bin(slab);
+    uint64_t state = slab_load_state(slab);
+    uint32_t live = (uint32_t)pma_slab_count_live(slab);
+    if (slab_state_of(state) == SLAB_CURRENT) {
+        run->count = live + bits_count(bin->window);
+    } else if (slab_state_of(state) == SLAB_DETACHED && live > run->bias) {
+        run->count = live - run->bias;
+    } else if (slab_state_of(state) != SLAB_GONE) {
+        slab_settle(arena, slab, state, live);
+    }
+}
+
+void pma_arena_recount(struct arena *arena) {
+    pma_pagemap_walk(slab_recount, arena);
+}

@@ -1,0 +1,108 @@
+// arena.h - what one thread owns.
+//
+// Owns bins, their windows and queues, the entropy stream, the descriptors of the arena's slabs, and the run cache.
+// All of it is written by one thread at a time: the thread the arena is bound to, or, while it is idle, the holder of
+// its adoption lock. Other threads write its inbox only, which lies on cache lines of its own. It must not know how
+// threads come and go.
+#ifndef PMA_ARENA_H
+#define PMA_ARENA_H
+
+#include "base.h"
+#include "class.h"
+#include "large.h"
+#include "lock.h"
+#include "random.h"
+#include "remote.h"
+#include "slab.h"
+#include "tune.h"
+
+// One cache line. While window is not 0, base, live and unit belong to the word it was loaded from.
+struct bin {
+    uint64_t window;      // owner; slots of the current word that are free and were not handed out
+    uintptr_t base;       // owner; address of the word's bit 0
+    uint64_t *live;       // owner; the word's live bits
+    uint32_t unit;        // owner; bytes for each bit
+    uint8_t word;         // owner; which word of the current slab
+    uint8_t level;        // owner; shape of the next slab
+    uint16_t class;       // const
+    struct slab *current; // owner; the slab of the window, even when that is empty; or NULL
+    struct slab *first;   // owner; slabs with room, the one that has waited longest first
+    struct slab *last;    // owner
+    uint64_t fresh; // owner; slots of the window that were never used since their pages were zero
+};
+
+_Static_assert(sizeof(struct bin) == 64, "a bin is one cache line");
+
+struct arena {
+    // Offset 0 is where the empty tables of an arena that is not set up lead: a window that is always empty.
+    uint64_t no_window;
+    struct stream *stream;                 // const
+    uint16_t small[PMA_FINE_MAX / 16 + 1]; // const; by (size + 15) / 16: offset of the bin
+    uint16_t medium[PMA_SLOT_MAX / PMA_FINE_MAX * 16 + 1]; // const; by (size + 63) / 64
+    struct bin bins[PMA_CLASSES] PMA_ALIGNED(64);          // owner
+    struct run_cache cache;                                // owner
+    struct slab *unused[PMA_SLAB_CAPACITIES];              // owner; descriptors in reserve
+    uintptr_t spare_start;  // owner; memory for descriptors, not yet cut
+    uintptr_t spare_end;    // owner
+    uint32_t busy;          // owner; 1 inside a slow path: a forked child must not adopt it
+    uint32_t shard;         // const; its page heap
+    uint32_t recount;       // owner; after fork: counts may be off, see thread.c
+    uint32_t number;        // const; which arena of the process, from 0
+    struct arena *all_next; // const; the list of all arenas
+    struct inbox inbox PMA_ALIGNED(PMA_APART); // atomic
+    uint32_t idle;                             // atomic; 1: no thread has it
+    struct lock adoption;                      // who may drain it while it is idle
+    struct arena *idle_next;                   // the pool's lock
+} PMA_ALIGNED(PMA_APART);
+
+_Static_assert(PMA_SLOT_MAX / PMA_FINE_MAX * 16 * 64 == PMA_SLOT_MAX,
+               "64-byte steps to the last class");
+_Static_assert(sizeof(struct arena) < UINT16_MAX, "a bin's offset fits the tables");
+
+PMA_INLINE struct bin *arena_bin(struct arena *arena, size_t offset) {
+    return (struct bin *)((char *)arena + offset);
+}
+
+// The offset of the bin for so many bytes, at most PMA_SLOT_MAX.
+PMA_INLINE size_t arena_bin_offset(const struct arena *arena, size_t size) {
+    if (likely(size <= PMA_FINE_MAX)) {
+        return arena->small[(size + 15) / 16];
+    }
+    return arena->medium[(size + 63) / 64];
+}
+
+PMA_INLINE struct bin *slab_bin(const struct slab *slab) {
+    return arena_bin(slab->run.owner, slab->run.bin);
+}
+
+// Takes a slot out of the window, which must not be empty: a draw names one of 16 places, and the first free slot
+// from there on is it. The window first, then live: if the thread is gone in between, as after fork, a slot is lost
+// and none is handed out twice.
+PMA_INLINE void *bin_take(struct bin *bin, unsigned rotation) {
+    uint64_t window = bin->window;
+    unsigned bit = (bits_lowest(bits_rotate_right(window, rotation)) + rotation) & 63;
+    bin->window = window & ~((uint64_t)1 << bit);
+    __atomic_store_n(bin->live, *bin->live | (uint64_t)1 << bit, __ATOMIC_RELAXED);
+    return (void *)(bin->base + (uintptr_t)bit * bin->unit);
+}
+
+// Sets up an arena in zeroed memory.
+void pma_arena_init(struct arena *arena, struct stream *stream, unsigned number, unsigned shard);
+
+// Fills the window of a bin: from the same word, the same slab, the next slab with room, the inbox, or a new slab.
+// False: no memory.
+bool pma_arena_refill(struct arena *arena, struct bin *bin);
+
+// A slab's count reached 0 by a free of the owner: it has room again, or it is empty.
+PMA_SLOW void pma_arena_notice(struct arena *arena, struct slab *slab);
+
+// Takes what other threads freed.
+void pma_arena_drain(struct arena *arena);
+
+// Puts back every window and gives back every empty slab and cached run: before a long rest, or to save memory.
+void pma_arena_rest(struct arena *arena);
+
+// Sets what follows from live again, after a fork in which the arena's thread may have stopped between two stores.
+void pma_arena_recount(struct arena *arena);
+
+#endif

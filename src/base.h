@@ -1,0 +1,98 @@
+// base.h - the words of the house: types, attributes, bits and rounding.
+//
+// Owns nothing and knows no other module. Every source includes <config.h> and then what it needs, lowest
+// floor first; nothing here may include a header of ours.
+//
+//   page     the operating system's page, read at run time (4 to 64 KiB)
+//   granule  4 KiB, the page map's unit, a constant
+//   region   a reserved stretch of address space: a committed prefix, then PROT_NONE
+//   run      some whole pages in a row, described by one descriptor
+//   slab     a run cut in equal slots
+//   slot     the place of one small object
+//   class    a slot size
+//   word     64 neighbouring slots of a slab, and their 64 live bits
+//   window   the word that an arena is now handing out of, held in the arena
+//   arena    what one thread owns: a bin for each class, an entropy stream, its slabs' descriptors
+//   bin      an arena's state for one class: the window, and the slabs with room
+//   shard    one page heap of several, with one lock
+//   remote   said of a slot freed by a thread that does not own its slab
+#ifndef PMA_BASE_H
+#define PMA_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+#define PMA_EXPORT __attribute__((visibility("default")))
+#define PMA_HOT __attribute__((hot))
+// A cold function is never inlined, so that its registers are not saved by the hot one that calls it.
+#define PMA_COLD __attribute__((cold, noinline))
+#define PMA_SLOW __attribute__((noinline))
+#define PMA_INLINE static inline __attribute__((always_inline))
+#define PMA_PRINTF(format, first) __attribute__((format(printf, format, first)))
+
+// Adjacent cache lines are fetched in pairs: what two threads write must lie this far apart.
+#define PMA_APART 128
+#define PMA_ALIGNED(n) __attribute__((aligned(n)))
+
+// Expands to nothing in a release build; the test build turns it into a check that aborts.
+#if PMA_TEST
+#define pma_assert(condition) ((condition) ? (void)0 : __builtin_trap())
+#else
+#define pma_assert(condition) ((void)sizeof(!(condition)))
+#endif
+
+PMA_INLINE size_t size_min(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+PMA_INLINE size_t size_max(size_t a, size_t b) {
+    return a > b ? a : b;
+}
+
+PMA_INLINE bool is_power_of_two(size_t n) {
+    return n != 0 && (n & (n - 1)) == 0;
+}
+
+// The caller makes sure that size + alignment - 1 does not wrap; alignment is a power of two.
+PMA_INLINE size_t align_up(size_t size, size_t alignment) {
+    return (size + alignment - 1) & ~(alignment - 1);
+}
+
+PMA_INLINE size_t align_down(size_t size, size_t alignment) {
+    return size & ~(alignment - 1);
+}
+
+PMA_INLINE unsigned bits_lowest(uint64_t word) {
+    return (unsigned)__builtin_ctzll(word);
+}
+
+PMA_INLINE unsigned bits_highest(uint64_t word) {
+    return 63u - (unsigned)__builtin_clzll(word);
+}
+
+PMA_INLINE uint64_t bits_rotate_right(uint64_t word, unsigned by) {
+    return word >> (by & 63) | word << (-by & 63);
+}
+
+// Without a popcount instruction gcc calls a library function, which saves registers; this is a dozen operations.
+PMA_INLINE unsigned bits_count(uint64_t word) {
+#ifdef __POPCNT__
+    return (unsigned)__builtin_popcountll(word);
+#else
+    word -= word >> 1 & 0x5555555555555555u;
+    word = (word & 0x3333333333333333u) + (word >> 2 & 0x3333333333333333u);
+    word = (word + (word >> 4)) & 0x0f0f0f0f0f0f0f0fu;
+    return (unsigned)(word * 0x0101010101010101u >> 56);
+#endif
+}
+
+// The smallest e with 1 << e >= n.
+PMA_INLINE unsigned log2_up(size_t n) {
+    return n <= 1 ? 0 : bits_highest(n - 1) + 1;
+}
+
+#endif

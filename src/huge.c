@@ -1,0 +1,312 @@
+// huge.c - blocks with a mapping of their own.
+#include <config.h>
+
+#include "huge.h"
+
+#include "lock.h"
+#include "meta.h"
+#include "os.h"
+#include "pageheap.h"
+#include "pagemap.h"
+#include "region.h"
+#include "tune.h"
+
+struct huge {
+    struct lock lock;
+    struct run *unused;                 // lock; descriptors in reserve
+    struct run *cached[PMA_HUGE_CACHE]; // lock; mappings that were freed, NULL: an empty place
+    size_t cached_bytes;                // lock
+    struct run *stuck;                  // lock; mappings that the kernel would not unmap yet
+};
+
+static struct huge huge = { .lock = LOCK_FREE(LOCK_HUGE) };
+
+// Entered where a huge block began that is unmapped: whatever is freed there was freed before.
+static struct run tombstone = { .kind = RUN_UNUSED };
+
+struct lock *pma_huge_lock(void) {
+    return &huge.lock;
+}
+
+// The block starts at a random multiple of 64 bytes within what its last page leaves over: it costs nothing, and
+// equal blocks do not all begin in the same cache set.
+void pma_block_place(struct run *run, size_t run_bytes, size_t size, size_t alignment,
+                     struct stream *stream) {
+    size_t places = alignment > PMA_COLOUR ? 1 : (run_bytes - size) / PMA_COLOUR + 1;
+    size_t place = places == 1 ? 0 : pma_stream_below(stream, places);
+    run->base = run->start + place * PMA_COLOUR;
+    run->size = run_bytes - place * PMA_COLOUR;
+}
+
+// A huge run's length is kept as bytes: base - start + size.
+static size_t bytes_of(const struct run *run) {
+    return run->base - run->start + run->size;
+}
+
+// ---- descriptors, under the lock
+
+static struct run *descriptor_take(void) {
+    if (huge.unused == NULL) {
+        char *batch = pma_meta_take(META_KEPT, PMA_RUN_BATCH * PMA_APART, PMA_APART);
+        for (size_t i = 0; batch != NULL && i < PMA_RUN_BATCH; i++) {
+            struct run *run = (struct run *)(batch + i * PMA_APART);
+            run->next = huge.unused;
+            huge.unused = run;
+        }
+    }
+    struct run *run = huge.unused;
+    if (run != NULL) {
+        huge.unused = run->next;
+    }
+    return run;
+}
+
+static void descriptor_give(struct run *run) {
+    lock_lock(&huge.lock);
+    run_set_kind(run, RUN_UNUSED);
+    run->next = huge.unused;
+    huge.unused = run;
+    lock_unlock(&huge.lock);
+}
+
+// ---- mappings
+
+// More than is needed is reserved where the kernel likes, and the ends around the aligned part go back. If they do
+// not, it is only address space.
+static void *map_aligned(size_t bytes, size_t alignment) {
+    if (alignment <= pma_page_size) {
+        return pma_os_map(NULL, bytes);
+    }
+    size_t slack = alignment - pma_page_size;
+    char *reserved = bytes > SIZE_MAX - slack ? NULL : pma_os_reserve(NULL, bytes + slack);
+    if (reserved == NULL) {
+        return NULL;
+    }
+    char *start = (char *)align_up((uintptr_t)reserved, alignment);
+    if (!pma_os_commit(start, bytes)) {
+        pma_os_unmap(reserved, bytes + slack);
+        return NULL;
+    }
+    if (start > reserved) {
+        pma_os_unmap(reserved, (size_t)(start - reserved));
+    }
+    if (start < reserved + slack) {
+        pma_os_unmap(start + bytes, (size_t)(reserved + slack - start));
+    }
+    return start;
+}
+
+static bool pagemap_prepare_ends(uintptr_t start, size_t bytes) {
+    return pma_pagemap_prepare(start, pma_page_size) &&
+           pma_pagemap_prepare(start + bytes - PMA_GRANULE, PMA_GRANULE);
+}
+
+static void ends_clear(const struct run *run, size_t bytes) {
+    pma_pagemap_set_ends(run->start, bytes, NULL);
+    pagemap_set(run->start, &tombstone);
+}
+
+// The cached mapping that fits best: exactly, or up to an eighth longer.
+static struct run *cached_take(size_t bytes) {
+    struct run **best = NULL;
+    for (unsigned i = 0; i < PMA_HUGE_CACHE; i++) {
+        struct run *run = huge.cached[i];
+        if (run != NULL && bytes_of(run) >= bytes && bytes_of(run) - bytes <= bytes / 8 &&
+            (best == NULL || bytes_of(run) < bytes_of(*best))) {
+            best = &huge.cached[i];
+        }
+    }
+    if (best == NULL) {
+        return NULL;
+    }
+    struct run *run = *best;
+    *best = NULL;
+    huge.cached_bytes -= bytes_of(run);
+    return run;
+}
+
+// Cuts the end of a mapping off; if the kernel refuses, the block keeps it.
+static size_t cut(struct run *run, size_t old_bytes, size_t bytes) {
+    if (bytes == old_bytes || !pagemap_prepare_ends(run->start, bytes) ||
+        !pma_os_unmap((char *)run->start + bytes, old_bytes - bytes)) {
+        return old_bytes;
+    }
+    pagemap_set(run->start + old_bytes - PMA_GRANULE, NULL);
+    pma_pagemap_set_ends(run->start, bytes, run);
+    return bytes;
+}
+
+static struct run *take_cached(size_t bytes) {
+    lock_lock(&huge.lock);
+    struct run *run = cached_take(bytes);
+    lock_unlock(&huge.lock);
+    if (run != NULL) {
+        size_t old_bytes = bytes_of(run);
+        pma_pageheap_count((ptrdiff_t)old_bytes, -(ptrdiff_t)old_bytes);
+        size_t now = cut(run, old_bytes, bytes);
+        pma_pageheap_count(-(ptrdiff_t)(old_bytes - now), 0);
+        run->zero = false;
+        run->size = now - (run->base - run->start);
+    }
+    return run;
+}
+
+static struct run *take_mapped(size_t bytes, size_t alignment) {
+    lock_lock(&huge.lock);
+    struct run *run = descriptor_take();
+    lock_unlock(&huge.lock);
+    if (run == NULL) {
+        return NULL;
+    }
+    void *start = map_aligned(bytes, alignment);
+    if (start == NULL && pma_huge_cache_empty() > 0) {
+        start = map_aligned(bytes, alignment);
+    }
+    if (start == NULL || !pagemap_prepare_ends((uintptr_t)start, bytes)) {
+        if (start != NULL) {
+            pma_os_unmap(start, bytes);
+        }
+        descriptor_give(run);
+        return NULL;
+    }
+    run->start = run->base = (uintptr_t)start;
+    run->size = bytes;
+    run->zero = true;
+    run->owner = NULL;
+    pma_pagemap_set_ends(run->start, bytes, run);
+    pma_pageheap_count((ptrdiff_t)bytes, 0);
+    return run;
+}
+
+struct run *pma_huge_take(size_t size, size_t alignment, struct stream *stream) {
+    size_t bytes = align_up(size_max(size, 1), pma_page_size);
+    struct run *run = alignment <= pma_page_size ? take_cached(bytes) : NULL;
+    if (run == NULL) {
+        run = take_mapped(bytes, alignment);
+    }
+    if (run != NULL) {
+        pma_block_place(run, bytes_of(run), size, alignment, stream);
+        run_set_kind(run, RUN_HUGE);
+    }
+    return run;
+}
+
+// ---- giving
+
+static bool run_unmap(struct run *run) {
+    size_t bytes = bytes_of(run);
+    ends_clear(run, bytes);
+    if (!pma_os_unmap((void *)run->start, bytes)) {
+        pma_pagemap_set_ends(run->start, bytes, run);
+        return false;
+    }
+    descriptor_give(run);
+    return true;
+}
+
+static bool cache_put(struct run *run, size_t limit) {
+    bool put = false;
+    size_t bytes = bytes_of(run);
+    lock_lock(&huge.lock);
+    for (unsigned i = 0; i < PMA_HUGE_CACHE && !put && huge.cached_bytes + bytes <= limit; i++) {
+        if (huge.cached[i] == NULL) {
+            huge.cached[i] = run;
+            huge.cached_bytes += bytes;
+            put = true;
+        }
+    }
+    lock_unlock(&huge.lock);
+    return put;
+}
+
+// Under the map count limit the kernel may refuse to unmap: then the pages are dropped at least, and the mapping waits
+// for the next time that the cache is emptied.
+static size_t unmap_or_wait(struct run *run) {
+    size_t bytes = bytes_of(run);
+    if (run_unmap(run)) {
+        pma_pageheap_count(0, -(ptrdiff_t)bytes);
+        return bytes;
+    }
+    pma_os_purge((void *)run->start, bytes);
+    lock_lock(&huge.lock);
+    run->next = huge.stuck;
+    huge.stuck = run;
+    lock_unlock(&huge.lock);
+    return 0;
+}
+
+void pma_huge_give(struct run *run) {
+    ptrdiff_t bytes = (ptrdiff_t)bytes_of(run);
+    pma_pageheap_count(-bytes, bytes);
+    if (!cache_put(run, size_min(PMA_HUGE_CACHE_BYTES, pma_pageheap_dirty_limit()))) {
+        unmap_or_wait(run);
+    }
+}
+
+size_t pma_huge_cache_empty(void) {
+    size_t sum = 0;
+    lock_lock(&huge.lock);
+    struct run *list = huge.stuck;
+    huge.stuck = NULL;
+    for (unsigned i = 0; i < PMA_HUGE_CACHE; i++) {
+        if (huge.cached[i] != NULL) {
+            huge.cached[i]->next = list;
+            list = huge.cached[i];
+            huge.cached[i] = NULL;
+        }
+    }
+    huge.cached_bytes = 0;
+    lock_unlock(&huge.lock);
+    while (list != NULL) {
+        struct run *next = list->next;
+        sum += unmap_or_wait(list);
+        list = next;
+    }
+    return sum;
+}
+
+// ---- another size
+
+// In place if the kernel can, else to a random place with free address space behind it, where it can next time. What
+// may fail is done first: the page map's entries of the new place. The old ends leave the page map before the kernel
+// moves the mapping, since another thread may be given their addresses at once.
+static bool mapping_grow(struct run *run, size_t old_bytes, size_t bytes) {
+    void *old = (void *)run->start;
+    if (pagemap_prepare_ends(run->start, bytes) &&
+        pma_os_remap(old, old_bytes, bytes, NULL) != NULL) {
+        pagemap_set(run->start + old_bytes - PMA_GRANULE, NULL);
+        return true;
+    }
+    void *target = pma_region_reserve_somewhere(bytes);
+    if (target == NULL) {
+        return false;
+    }
+    ends_clear(run, old_bytes);
+    if (!pagemap_prepare_ends((uintptr_t)target, bytes) ||
+        pma_os_remap(old, old_bytes, bytes, target) == NULL) {
+        pma_pagemap_set_ends(run->start, old_bytes, run);
+        pma_os_unmap(target, bytes);
+        return false;
+    }
+    run->start = (uintptr_t)target;
+    return true;
+}
+
+bool pma_huge_resize(struct run *run, size_t size) {
+    size_t offset = run->base - run->start;
+    size_t old_bytes = bytes_of(run);
+    size_t bytes = align_up(offset + size, pma_page_size);
+    if (bytes < old_bytes) {
+        bytes = cut(run, old_bytes, bytes);
+    } else if (bytes > old_bytes) {
+        if (!mapping_grow(run, old_bytes, bytes)) {
+            return false;
+        }
+        run->base = run->start + offset;
+        pma_pagemap_set_ends(run->start, bytes, run);
+    }
+    pma_pageheap_count((ptrdiff_t)(bytes - old_bytes), 0);
+    run->zero = false;
+    run->size = bytes - offset;
+    return true;
+}

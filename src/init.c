@@ -1,0 +1,94 @@
+// init.c - the order of start, and fork.
+#include <config.h>
+
+#include "init.h"
+
+#include "fatal.h"
+#include "huge.h"
+#include "lock.h"
+#include "meta.h"
+#include "options.h"
+#include "os.h"
+#include "pageheap.h"
+#include "pagemap.h"
+#include "random.h"
+#include "region.h"
+#include "thread.h"
+
+#include <pthread.h>
+
+uint32_t pma_is_ready;
+static struct lock init_lock = LOCK_FREE(LOCK_INIT);
+
+static void start(void) {
+    pma_os_init();
+    pma_options_init();
+    unsigned nshards = (unsigned)size_min(pma_os_processors(), PMA_SHARDS_MAX);
+    pma_pageheap_init(nshards);
+    pma_thread_init(nshards);
+    if (pma_options.seed != 0) {
+        pma_random_set_seed(pma_options.seed);
+        pma_fatal_set_seed(pma_options.seed);
+    }
+}
+
+void pma_init(void) {
+    lock_lock(&init_lock);
+    if (pma_is_ready == 0) {
+        start();
+        __atomic_store_n(&pma_is_ready, 1, __ATOMIC_RELEASE);
+    }
+    lock_unlock(&init_lock);
+}
+
+// ---- fork
+
+// All locks, in the order in which they may be taken; the adoption locks are not among them: an arena that is being
+// drained is marked busy, and a child leaves it alone.
+static struct lock *fork_lock(unsigned i) {
+    unsigned nshards = pma_pageheap.nshards;
+    if (i >= 3 && i < 3 + nshards) {
+        return &pma_pageheap.shards[i - 3].lock;
+    }
+    switch (i < 3 ? i : i - nshards) {
+    case 0:
+        return &init_lock;
+    case 1:
+        return pma_thread_lock();
+    case 2:
+        return pma_huge_lock();
+    case 3:
+        return pma_region_lock();
+    case 4:
+        return pma_meta_lock();
+    case 5:
+        return pma_pagemap_lock();
+    default:
+        return NULL;
+    }
+}
+
+static void fork_prepare(void) {
+    for (unsigned i = 0; fork_lock(i) != NULL; i++) {
+        lock_lock(fork_lock(i));
+    }
+}
+
+static void fork_parent(void) {
+    for (unsigned i = 0; fork_lock(i) != NULL; i++) {
+        lock_unlock(fork_lock(i));
+    }
+}
+
+static void fork_child(void) {
+    for (unsigned i = 0; fork_lock(i) != NULL; i++) {
+        pma_unlock_note(fork_lock(i));
+        pma_lock_reset(fork_lock(i));
+    }
+    pma_thread_after_fork();
+}
+
+__attribute__((constructor)) static void library_start(void) {
+    init_ensure();
+    pthread_atfork(fork_prepare, fork_parent, fork_child);
+}

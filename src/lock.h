@@ -1,0 +1,79 @@
+// lock.h - locks with a rank.
+//
+// Owns the order in which locks may be taken: a thread takes only locks of a higher rank than any it holds, which
+// the test build checks. A lock is one word; it spins briefly and then sleeps in the kernel. It must know nothing
+// of what it guards. Fork handlers take every lock in rank order and set each free again in the child.
+#ifndef PMA_LOCK_H
+#define PMA_LOCK_H
+
+#include "base.h"
+
+// Lowest first; the rank of an array of locks is shared, and they are taken in order of their addresses.
+enum lock_rank {
+    LOCK_INIT,     // the order of start
+    LOCK_POOL,     // the pool of idle arenas, and the list of all arenas
+    LOCK_ADOPTION, // one per arena: who may drain it while it is idle
+    LOCK_HUGE,     // the list and the cache of huge blocks
+    LOCK_SHARD,    // one per shard: its runs
+    LOCK_REGION,   // regions: address space
+    LOCK_META,     // memory for descriptors
+    LOCK_PAGEMAP,  // the page map's new leaves
+    LOCK_RANKS
+};
+
+struct lock {
+    uint32_t state;     // atomic; 0 free, 1 held, 2 held and somebody sleeps
+    uint32_t rank;      // const; an enum lock_rank
+    uint64_t contended; // atomic; acquisitions that had to wait
+};
+
+#define LOCK_FREE(rank_) \
+    { .state = 0, .rank = (rank_) }
+
+void pma_lock_init(struct lock *lock, enum lock_rank rank);
+void pma_lock_slow(struct lock *lock);
+void pma_unlock_slow(struct lock *lock);
+
+// In a forked child: the lock is free, whoever held it.
+void pma_lock_reset(struct lock *lock);
+
+#if PMA_TEST
+void pma_lock_note(const struct lock *lock);   // the calling thread now holds it: checks the order
+void pma_unlock_note(const struct lock *lock); // and no longer
+bool pma_lock_none_held(void);                 // the calling thread holds none
+#else
+PMA_INLINE void pma_lock_note(const struct lock *lock) {
+    (void)lock;
+}
+PMA_INLINE void pma_unlock_note(const struct lock *lock) {
+    (void)lock;
+}
+#endif
+
+PMA_INLINE bool lock_try(struct lock *lock) {
+    uint32_t unheld = 0;
+    if (!__atomic_compare_exchange_n(&lock->state, &unheld, 1, false, __ATOMIC_ACQUIRE,
+                                     __ATOMIC_RELAXED)) {
+        return false;
+    }
+    pma_lock_note(lock);
+    return true;
+}
+
+PMA_INLINE void lock_lock(struct lock *lock) {
+    uint32_t unheld = 0;
+    if (unlikely(!__atomic_compare_exchange_n(&lock->state, &unheld, 1, false, __ATOMIC_ACQUIRE,
+                                              __ATOMIC_RELAXED))) {
+        pma_lock_slow(lock);
+    }
+    pma_lock_note(lock);
+}
+
+PMA_INLINE void lock_unlock(struct lock *lock) {
+    pma_unlock_note(lock);
+    if (unlikely(__atomic_exchange_n(&lock->state, 0, __ATOMIC_RELEASE) == 2)) {
+        pma_unlock_slow(lock);
+    }
+}
+
+#endif

@@ -1,0 +1,70 @@
+// pagemap.h - address -> descriptor of the run that holds it.
+//
+// Owns a two-level table: 2^17 entries of 1 GiB, leaves of 2^18 entries, one per granule of 4 KiB. A slab enters all
+// its granules, any other run those of its first page and of its last granule; what no longer belongs to a run is
+// cleared. Look-up takes no lock and touches nothing but the table. Writers of one granule exclude each other by
+// owning the pages; new leaves are made under the page map's lock. It must not know what a descriptor holds.
+#ifndef PMA_PAGEMAP_H
+#define PMA_PAGEMAP_H
+
+#include "base.h"
+#include "run.h"
+#include "tune.h"
+
+#define PMA_TOP_ENTRIES ((size_t)1 << (PMA_ADDRESS_BITS - PMA_LEAF_SHIFT))
+#define PMA_LEAF_ENTRIES ((size_t)1 << (PMA_LEAF_SHIFT - PMA_GRANULE_SHIFT))
+
+struct pagemap {
+    struct run **top[PMA_TOP_ENTRIES]; // atomic; leaves are never unmapped
+    uint16_t pieces[PMA_TOP_ENTRIES];  // lock to write, atomic to read; the leaf's writable pieces
+    uint32_t
+        made[PMA_TOP_ENTRIES]; // lock to write; which leaves there are, in order of their making
+    size_t nmade;              // lock to write, atomic to read
+};
+
+extern struct pagemap pma_pagemap;
+
+// The run that holds the address, as far as its granule is entered, else NULL. Any value is a valid argument.
+PMA_INLINE struct run *pagemap_find(uintptr_t address) {
+    size_t top = address >> PMA_LEAF_SHIFT;
+    if (unlikely(top >= PMA_TOP_ENTRIES)) {
+        return NULL;
+    }
+    struct run **leaf = __atomic_load_n(&pma_pagemap.top[top], __ATOMIC_RELAXED);
+    if (unlikely(leaf == NULL)) {
+        return NULL;
+    }
+    size_t granule = address >> PMA_GRANULE_SHIFT & (PMA_LEAF_ENTRIES - 1);
+    return __atomic_load_n(&leaf[granule], __ATOMIC_RELAXED);
+}
+
+// Enters one granule. The range was prepared before.
+PMA_INLINE void pagemap_set(uintptr_t address, struct run *run) {
+    struct run **leaf =
+        __atomic_load_n(&pma_pagemap.top[address >> PMA_LEAF_SHIFT], __ATOMIC_RELAXED);
+    size_t granule = address >> PMA_GRANULE_SHIFT & (PMA_LEAF_ENTRIES - 1);
+    __atomic_store_n(&leaf[granule], run, __ATOMIC_RELEASE);
+}
+
+// Makes the entries of a range writable. False: no memory for it, and nothing may be entered there.
+bool pma_pagemap_prepare(uintptr_t start, size_t size);
+
+// Enters all granules of a range.
+void pma_pagemap_fill(uintptr_t start, size_t size, struct run *run);
+
+// Enters the granules of the first page and the last granule, as runs that are no slabs do.
+void pma_pagemap_set_ends(uintptr_t start, size_t size, struct run *run);
+
+// The run that covers an address whose own granule is not entered: the nearest entry below, if it reaches that far.
+// Slow; only for the message of a wrong free.
+struct run *pma_pagemap_find_cover(uintptr_t address);
+
+// Calls visit once for each run in the page map. Runs that come or go meanwhile may be visited or not; the descriptor
+// that is handed over is always one.
+void pma_pagemap_walk(void (*visit)(struct run *run, void *context), void *context);
+
+// The page map's lock, for fork.
+struct lock;
+struct lock *pma_pagemap_lock(void);
+
+#endif

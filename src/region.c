@@ -1,0 +1,175 @@
+// region.c - address space for the page heap: reserve, commit in growing steps, hand out from the front.
+#include <config.h>
+
+#include "region.h"
+
+#include "lock.h"
+#include "os.h"
+#include "pagemap.h"
+#include "tune.h"
+
+// start <= used <= committed <= reserved, all multiples of the page.
+struct regions {
+    struct lock lock;
+    uintptr_t start;     // lock; of the region that is growing now, 0 before the first
+    uintptr_t used;      // lock; handed out up to here
+    uintptr_t committed; // lock; writable up to here
+    uintptr_t reserved;  // lock; ours up to here
+    size_t total;        // lock to write, atomic to read; committed bytes of all regions
+    unsigned expansions; // lock; N of the N-th expansion, stops counting at 63
+};
+
+static struct regions regions = { .lock = LOCK_FREE(LOCK_REGION) };
+
+struct lock *pma_region_lock(void) {
+    return &regions.lock;
+}
+
+size_t pma_region_committed(void) {
+    return __atomic_load_n(&regions.total, __ATOMIC_RELAXED);
+}
+
+// A page-aligned address between 4 GiB and 3/4 of what user programs have: the stack and the libraries lie above.
+static uintptr_t random_place(size_t size) {
+    uintptr_t place = 0;
+    if (!pma_os_random(&place, sizeof(place))) {
+        pma_os_random_fallback(&place, sizeof(place));
+    }
+    uintptr_t span = ((uintptr_t)3 << (PMA_ADDRESS_BITS - 2)) - PMA_ADDRESS_LOWEST;
+    if (size >= span) {
+        return 0;
+    }
+    return PMA_ADDRESS_LOWEST + align_down(place % (span - size), pma_page_size);
+}
+
+void *pma_region_reserve_somewhere(size_t size) {
+    for (int tries = 0; tries < PMA_PLACE_TRIES; tries++) {
+        uintptr_t place = random_place(size);
+        void *start = place == 0 ? NULL : pma_os_reserve((void *)place, size);
+        if (start != NULL) {
+            return start;
+        }
+    }
+    return pma_os_reserve(NULL, size);
+}
+
+// The ideal next step: 2^N pages until PMA_STEP_MAX, then a fraction of what there is.
+static size_t step_size(void) {
+    size_t doubling = PMA_STEP_MAX;
+    if (regions.expansions < bits_highest(PMA_STEP_MAX >> pma_page_shift)) {
+        doubling = pma_page_size << regions.expansions;
+    }
+    return align_up(size_max(doubling, regions.total / PMA_STEP_FRACTION), pma_page_size);
+}
+
+// The wish for a new step is halved until the kernel agrees, but never below what is needed.
+static size_t wish_less(size_t wish, size_t need) {
+    return size_max(need, align_up(wish / 2, pma_page_size));
+}
+
+// Leaves the region that is growing for a new one at another place. What is committed of the old one was handed out
+// before; the rest of its reservation goes back, and if the kernel refuses that, it only costs address space.
+static bool region_open(size_t need) {
+    for (size_t size = size_max(need, PMA_RESERVE_MIN);; size = wish_less(size, need)) {
+        char *start = pma_region_reserve_somewhere(size);
+        if (start != NULL) {
+            if (regions.reserved != regions.committed) {
+                pma_os_unmap((void *)regions.committed, regions.reserved - regions.committed);
+            }
+            regions.start = regions.used = regions.committed = (uintptr_t)start;
+            regions.reserved = regions.start + size;
+            return true;
+        }
+        if (size == need) {
+            return false;
+        }
+    }
+}
+
+static void committed_grow(size_t size) {
+    regions.committed += size;
+    __atomic_store_n(&regions.total, regions.total + size, __ATOMIC_RELAXED);
+    regions.expansions += regions.expansions < 63;
+}
+
+// Makes more of what is reserved writable: a step, and at least need bytes, which the reservation has.
+static bool commit_more(size_t need) {
+    for (size_t more = size_min(size_max(need, step_size()), regions.reserved - regions.committed);;
+         more = wish_less(more, need)) {
+        if (pma_pagemap_prepare(regions.committed, more) &&
+            pma_os_commit((void *)regions.committed, more)) {
+            committed_grow(more);
+            return true;
+        }
+        if (more == need) {
+            return false;
+        }
+    }
+}
+
+// Adds writable pages behind the end of the reservation, all of which is committed: one call a step, and no address
+// space ahead of use. False also if a foreign mapping is in the way.
+static bool extend_more(size_t need) {
+    if (regions.start == 0) {
+        return false;
+    }
+    for (size_t more = size_max(need, step_size());; more = wish_less(more, need)) {
+        if (pma_pagemap_prepare(regions.reserved, more) &&
+            pma_os_map((void *)regions.reserved, more) != NULL) {
+            regions.reserved += more;
+            committed_grow(more);
+            return true;
+        }
+        if (more == need) {
+            return false;
+        }
+    }
+}
+
+// At least need bytes behind what is committed, in the region that is growing now.
+static bool expand(size_t need) {
+    size_t reserved = regions.reserved - regions.committed;
+    if (reserved >= need) {
+        return commit_more(need);
+    }
+    return (reserved == 0 || commit_more(reserved)) && extend_more(need - reserved);
+}
+
+static struct extent extent_take(size_t size) {
+    struct extent extent = { regions.used, size };
+    regions.used += size;
+    return extent;
+}
+
+struct extent pma_region_take(size_t need, size_t want) {
+    struct extent extent = { 0, 0 };
+    lock_lock(&regions.lock);
+    size_t ready = regions.committed - regions.used;
+    if (ready < need && !expand(need - ready)) {
+        ready = regions.committed - regions.used;
+        if (ready > 0) {
+            extent = extent_take(ready);
+        } else if (region_open(need) && commit_more(need)) {
+            extent = extent_take(size_min(regions.committed - regions.used, want));
+        }
+    } else {
+        extent = extent_take(size_min(regions.committed - regions.used, want));
+    }
+    lock_unlock(&regions.lock);
+    return extent;
+}
+
+bool pma_region_give(struct extent extent) {
+    bool given = false;
+    lock_lock(&regions.lock);
+    if (extent.start >= regions.start && extent.start + extent.size == regions.used) {
+        size_t size = regions.committed - extent.start;
+        if (pma_os_decommit((void *)extent.start, size)) {
+            regions.used = regions.committed = extent.start;
+            __atomic_store_n(&regions.total, regions.total - size, __ATOMIC_RELAXED);
+            given = true;
+        }
+    }
+    lock_unlock(&regions.lock);
+    return given;
+}

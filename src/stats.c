@@ -1,0 +1,63 @@
+// stats.c - what the heap holds, counted by walking the page map.
+#include <config.h>
+
+#include "stats.h"
+
+#include "meta.h"
+#include "os.h"
+#include "pagemap.h"
+#include "region.h"
+#include "slab.h"
+#include "thread.h"
+
+static void slab_add(struct stats *stats, const struct slab *slab) {
+    size_t live = pma_slab_count_live(slab);
+    stats->slabs++;
+    stats->slab_bytes += (size_t)slab->run.npages << pma_page_shift;
+    stats->slots_live += live;
+    stats->slots_bytes += live * slab->run.size;
+}
+
+static void run_add(struct run *run, void *context) {
+    struct stats *stats = context;
+    size_t bytes = (size_t)run->npages << pma_page_shift;
+    switch (run_kind(run)) {
+    case RUN_SLAB:
+        slab_add(stats, slab_of(run));
+        break;
+    case RUN_LARGE:
+        stats->large++;
+        stats->large_bytes += bytes;
+        break;
+    case RUN_HUGE:
+        stats->huge++;
+        stats->huge_bytes += run->base - run->start + run->size;
+        break;
+    case RUN_CACHED:
+        stats->cached_bytes += run->base - run->start + run->size;
+        break;
+    case RUN_DIRTY:
+    case RUN_PURGING:
+        stats->free_runs++;
+        stats->dirty_bytes += bytes;
+        break;
+    case RUN_CLEAN:
+        stats->free_runs++;
+        stats->clean_bytes += bytes;
+        break;
+    case RUN_UNUSED:
+        break;
+    }
+}
+
+static void arena_add(struct arena *arena, void *context) {
+    struct stats *stats = context;
+    stats->arenas++;
+    stats->arenas_idle += __atomic_load_n(&arena->idle, __ATOMIC_RELAXED);
+}
+
+void pma_stats_collect(struct stats *stats) {
+    *stats = (struct stats){ .committed = pma_region_committed(), .meta = pma_meta_committed() };
+    pma_pagemap_walk(run_add, stats);
+    pma_arena_walk(arena_add, stats);
+}

@@ -1,0 +1,205 @@
+// thread.c - which arena a thread has: birth, death, adoption.
+#include <config.h>
+
+#include "thread.h"
+
+#include "lock.h"
+#include "meta.h"
+#include "os.h"
+
+#include <pthread.h>
+
+struct threads {
+    struct lock lock;
+    struct arena *all;  // lock to write, atomic to read; by all_next, newest first
+    struct arena *idle; // lock; by idle_next
+    unsigned count;     // lock; arenas ever made
+    unsigned nshards;   // const after init
+    pthread_key_t key;  // const after init; its destructor tells that a thread ends
+    bool has_key;       // const after init
+};
+
+static struct threads threads = { .lock = LOCK_FREE(LOCK_POOL) };
+
+struct arena pma_nobody;
+__thread struct arena *pma_self = &pma_nobody;
+// The thread's arena was taken from it at its end. What destructors still ask for is served by a lent arena.
+static __thread bool is_over;
+
+struct lock *pma_thread_lock(void) {
+    return &threads.lock;
+}
+
+// ---- arenas
+
+static struct arena *arena_new(void) {
+    struct stream *stream =
+        pma_meta_take(META_WIPED, align_up(sizeof(struct stream), PMA_APART), PMA_APART);
+    struct arena *arena =
+        stream == NULL ? NULL : pma_meta_take(META_KEPT, sizeof(struct arena), PMA_APART);
+    if (arena == NULL) {
+        return NULL;
+    }
+    lock_lock(&threads.lock);
+    unsigned number = threads.count++;
+    stream->identity = number;
+    pma_arena_init(arena, stream, number, number % threads.nshards);
+    arena->all_next = threads.all;
+    __atomic_store_n(&threads.all, arena, __ATOMIC_RELEASE);
+    lock_unlock(&threads.lock);
+    return arena;
+}
+
+static struct arena *pool_take(void) {
+    lock_lock(&threads.lock);
+    struct arena *arena = threads.idle;
+    if (arena != NULL) {
+        threads.idle = arena->idle_next;
+    }
+    lock_unlock(&threads.lock);
+    return arena;
+}
+
+static void pool_give(struct arena *arena) {
+    lock_lock(&threads.lock);
+    arena->idle_next = threads.idle;
+    threads.idle = arena;
+    lock_unlock(&threads.lock);
+}
+
+// From here on only the calling thread drains it.
+static struct arena *arena_adopt(void) {
+    struct arena *arena = pool_take();
+    if (arena == NULL) {
+        arena = arena_new();
+    }
+    if (arena == NULL) {
+        return NULL;
+    }
+    lock_lock(&arena->adoption);
+    __atomic_store_n(&arena->idle, 0, __ATOMIC_SEQ_CST);
+    lock_unlock(&arena->adoption);
+    arena->busy = 1;
+    if (arena->recount != 0) {
+        arena->recount = 0;
+        pma_arena_recount(arena);
+    }
+    return arena;
+}
+
+// Idle, and then a last look: whoever pushed before it was idle left the draining to its thread.
+static void arena_abandon(struct arena *arena) {
+    lock_lock(&arena->adoption);
+    __atomic_store_n(&arena->idle, 1, __ATOMIC_SEQ_CST);
+    pma_arena_drain(arena);
+    arena->busy = 0;
+    lock_unlock(&arena->adoption);
+    pma_arena_visit(arena);
+    pool_give(arena);
+}
+
+void pma_arena_visit(struct arena *arena) {
+    while (__atomic_load_n(&arena->idle, __ATOMIC_SEQ_CST) != 0 && !inbox_is_empty(&arena->inbox) &&
+           lock_try(&arena->adoption)) {
+        if (__atomic_load_n(&arena->idle, __ATOMIC_SEQ_CST) != 0) {
+            arena->busy = 1;
+            pma_arena_drain(arena);
+            arena->busy = 0;
+        }
+        lock_unlock(&arena->adoption);
+    }
+}
+
+// ---- threads
+
+static void thread_end(void *context) {
+    struct arena *arena = context;
+    pma_self = &pma_nobody;
+    is_over = true;
+    arena->busy = 1;
+    pma_arena_rest(arena);
+    arena_abandon(arena);
+}
+
+void pma_thread_init(unsigned nshards) {
+    threads.nshards = nshards;
+    threads.has_key = pthread_key_create(&threads.key, thread_end) == 0;
+}
+
+// pthread_setspecific may allocate for a key that is not among the first: the arena is bound before.
+struct arena *pma_arena_enter_bound(void) {
+    struct arena *arena = arena_adopt();
+    if (arena == NULL || is_over) {
+        return arena;
+    }
+    pma_self = arena;
+    if (threads.has_key) {
+        pthread_setspecific(threads.key, arena);
+        arena->busy = 1;
+    }
+    return arena;
+}
+
+struct arena *pma_arena_enter(void) {
+    struct arena *arena = pma_self;
+    if (unlikely(arena == &pma_nobody)) {
+        return pma_arena_enter_bound();
+    }
+    arena->busy = 1;
+    return arena;
+}
+
+void pma_arena_leave(struct arena *arena) {
+    arena->busy = 0;
+    if (unlikely(arena != pma_self)) {
+        arena->busy = 1;
+        pma_arena_rest(arena);
+        arena_abandon(arena);
+    }
+}
+
+// ---- all of them
+
+static struct arena *arenas_first(void) {
+    return __atomic_load_n(&threads.all, __ATOMIC_ACQUIRE);
+}
+
+void pma_arena_walk(void (*visit)(struct arena *arena, void *context), void *context) {
+    for (struct arena *arena = arenas_first(); arena != NULL; arena = arena->all_next) {
+        visit(arena, context);
+    }
+}
+
+void pma_arena_rest_idle(void) {
+    for (struct arena *arena = arenas_first(); arena != NULL; arena = arena->all_next) {
+        if (__atomic_load_n(&arena->idle, __ATOMIC_SEQ_CST) == 0 || !lock_try(&arena->adoption)) {
+            continue;
+        }
+        if (__atomic_load_n(&arena->idle, __ATOMIC_SEQ_CST) != 0) {
+            arena->busy = 1;
+            pma_arena_rest(arena);
+            arena->busy = 0;
+        }
+        lock_unlock(&arena->adoption);
+        pma_arena_visit(arena);
+    }
+}
+
+// The pool is built anew: its lock may have been held by a thread that is gone. An arena that was inside a slow path
+// is in an unknown state: what is freed into it is only marked, and nobody uses it again.
+void pma_thread_after_fork(void) {
+    threads.idle = NULL;
+    for (struct arena *arena = arenas_first(); arena != NULL; arena = arena->all_next) {
+        pma_lock_reset(&arena->adoption);
+        if (!pma_meta_is_wiped()) {
+            pma_stream_forget(arena->stream);
+        }
+        if (arena == pma_self || arena->busy != 0) {
+            continue;
+        }
+        arena->recount |= __atomic_load_n(&arena->idle, __ATOMIC_SEQ_CST) == 0;
+        __atomic_store_n(&arena->idle, 1, __ATOMIC_SEQ_CST);
+        arena->idle_next = threads.idle;
+        threads.idle = arena;
+    }
+}

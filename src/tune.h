@@ -1,0 +1,98 @@
+// tune.h - every compile-time number, with its unit and its reason.
+//
+// Owns the constants and their assertions; knows nothing but base.h. A number that a user may want to change at run
+// time does not belong here but into options.def.
+#ifndef PMA_TUNE_H
+#define PMA_TUNE_H
+
+#include "base.h"
+
+// ---- addresses
+
+// The page map's unit. Smaller than any page of Linux's 64-bit ports, so one map serves them all.
+#define PMA_GRANULE_SHIFT 12
+#define PMA_GRANULE ((size_t)1 << PMA_GRANULE_SHIFT)
+// The largest page of any Linux port.
+#define PMA_PAGE_MAX ((size_t)1 << 16)
+// User addresses stay below this bit even where the kernel has more: engines keep tags above it.
+#define PMA_ADDRESS_BITS 47
+// A leaf of the page map covers 1 GiB: 2^18 entries of 8 bytes, 2 MiB of address space.
+#define PMA_LEAF_SHIFT 30
+// Nothing is placed below 4 GiB by choice: old engines need that space.
+#define PMA_ADDRESS_LOWEST ((uintptr_t)1 << 32)
+
+// ---- classes
+
+#define PMA_SLOT_MIN 16
+// Slots end here, runs begin. Above, the page's rounding is at most 1/8 even for the first size.
+#define PMA_SLOT_MAX 32768
+// Two tables of bins: by 16 bytes up to here, by 64 above. 16 classes per doubling have steps of 64 from here.
+#define PMA_FINE_MAX 1024
+
+// ---- slabs
+
+// A 64-bit summary says which words have room, so a slab has at most 64.
+#define PMA_SLAB_WORDS_MAX 64
+// Slabs of small slots double up to this many bytes; above, a slab is one word.
+#define PMA_SLAB_BYTES_MAX ((size_t)1 << 16)
+
+// ---- address space
+
+// The page map's leaves become writable in pieces of 128 KiB, 64 MiB of heap each: few calls, little VmData.
+#define PMA_LEAF_PIECE ((size_t)1 << 17)
+// An expansion of the heap is at least 2^N pages at the N-th time until it reaches this size: below 6 MiB of heap a
+// larger step would be more than the 5 % of writable-but-unused memory that bench/pagewaste allows.
+#define PMA_STEP_MAX ((size_t)1 << 18)
+// Later expansions are this fraction of what is committed: at most 1/40 = 2.5 % is ahead of use, and 40 steps of
+// 256 KiB and ln(2048 / 10) * 40 = 213 more lead to 2 GiB.
+#define PMA_STEP_FRACTION 40
+// A region begins with this much PROT_NONE, or what is needed.
+#define PMA_RESERVE_MIN ((size_t)1 << 20)
+// Tries for a free place at a random address before the kernel may choose one.
+#define PMA_PLACE_TRIES 4
+// Memory for descriptors: the least that is reserved and committed at a time, and the fractions of the sum beyond.
+#define PMA_META_RESERVE ((size_t)1 << 19)
+#define PMA_META_COMMIT ((size_t)1 << 15)
+#define PMA_META_RESERVE_FRACTION 2
+#define PMA_META_COMMIT_FRACTION 8
+
+// ---- page heap
+
+// At most this many shards, about one per processor.
+#define PMA_SHARDS_MAX 16
+// Free runs up to this many pages have a list for each count; above, eight lists per doubling.
+#define PMA_EXACT_PAGES 128
+// How many equal runs a random choice looks at.
+#define PMA_CHOICES 16
+// Free dirty memory may not exceed this many bytes, nor the fraction of what is live, whichever is more.
+#define PMA_DIRTY_MIN ((size_t)4 << 20)
+#define PMA_DIRTY_FRACTION 8
+// Dirty runs that lay unused for this long (nanoseconds) go back at the next occasion.
+#define PMA_DIRTY_AGE 1000000000u
+// Runs purged in one batch: the lock is not held meanwhile, so they are out of reach for others.
+#define PMA_PURGE_BATCH 32
+// Run descriptors taken from metadata memory at a time.
+#define PMA_RUN_BATCH 32
+
+// ---- large and huge blocks
+
+// Blocks of this size and more have a mapping of their own.
+#define PMA_HUGE_MIN ((size_t)1 << 20)
+// Large blocks start at a random multiple of this, inside the slack of their last page.
+#define PMA_COLOUR 64
+// Runs that an arena keeps for reuse, and the most bytes they may hold together at first and at last.
+#define PMA_CACHE_RUNS 16
+#define PMA_CACHE_MIN ((size_t)1 << 16)
+#define PMA_CACHE_MAX ((size_t)1 << 21)
+// Huge blocks kept for reuse, and the most bytes they may hold together.
+#define PMA_HUGE_CACHE 8
+#define PMA_HUGE_CACHE_BYTES ((size_t)16 << 20)
+
+// ---- entropy
+
+// Draws prepared at once. 512 bytes of the stream, so that a draw's share of a refill is a few instructions.
+#define PMA_STREAM_DRAWS 1024
+
+_Static_assert(PMA_SLOT_MIN == 16, "every slot is 16-byte aligned, as max_align_t asks");
+
+#endif
