@@ -58,10 +58,12 @@ static struct lock *fork_lock(unsigned i) {
     case 2:
         return pma_huge_lock();
     case 3:
-        return pma_region_lock();
+        return pma_region_growth_lock();
     case 4:
-        return pma_meta_lock();
+        return pma_region_lock();
     case 5:
+        return pma_meta_lock();
+    case 6:
         return pma_pagemap_lock();
     default:
         return NULL;

@@ -15,7 +15,8 @@ enum lock_rank {
     LOCK_ADOPTION, // one per arena: who may drain it while it is idle
     LOCK_HUGE,     // the list and the cache of huge blocks
     LOCK_SHARD,    // one per shard: its runs
-    LOCK_REGION,   // regions: address space
+    LOCK_GROWTH,   // growing the heap: the kernel is called under it
+    LOCK_REGION,   // regions: what is handed out
     LOCK_META,     // memory for descriptors
     LOCK_PAGEMAP,  // the page map's new leaves
     LOCK_RANKS

@@ -282,49 +282,59 @@ static struct run *take_free(struct shard *shard, size_t npages, size_t align_pa
 
 // More than is needed at the moment, so that neighbouring runs of one shard can join, but little against the heap.
 static size_t chunk_size(size_t need) {
-    size_t chunk = size_min((size_t)1 << 20, pma_region_committed() / 64);
+    size_t chunk = size_min((size_t)1 << 20, pma_region_committed() / 512);
     return size_max(need, align_up(size_max(chunk, PMA_SLAB_BYTES_MAX), pma_page_size));
-}
-
-static bool grow(struct shard *shard, size_t npages) {
-    size_t need = bytes_of(npages);
-    struct extent extent = pma_region_take(need, chunk_size(need));
-    if (extent.size == 0) {
-        return false;
-    }
-    free_pages(shard, extent.start, extent.size >> pma_page_shift, RUN_CLEAN);
-    return shard->lost == NULL;
 }
 
 // Into *pages if that is given, and then the descriptor stays in reserve; the result is never read but for NULL.
 static struct run *take_locked(struct shard *shard, size_t npages, size_t align_pages,
-                               struct stream *stream, bool may_grow, struct pages *pages) {
-    lock_lock(&shard->lock);
+                               struct stream *stream, struct pages *pages) {
     if (unlikely(shard->lost != NULL)) {
         lost_find(shard);
     }
     struct run *run = take_free(shard, npages, align_pages, stream);
-    while (run == NULL && may_grow && grow(shard, npages + align_pages - 1)) {
-        run = take_free(shard, npages, align_pages, stream);
-    }
     if (run != NULL && pages != NULL) {
         *pages = (struct pages){ run->start, run->npages, run->shard, run->zero != 0 };
         descriptor_give(shard, run);
     }
-    lock_unlock(&shard->lock);
     return run;
 }
 
-static struct run *take_anywhere(unsigned shard, size_t npages, size_t align_pages,
+// The heap grows without the shard's lock: others go on meanwhile with what is free.
+static struct run *take_growing(struct shard *shard, size_t npages, size_t align_pages,
+                                struct stream *stream, struct pages *pages) {
+    size_t need = bytes_of(npages + align_pages - 1);
+    struct extent extent = { 0, 0 };
+    for (;;) {
+        lock_lock(&shard->lock);
+        if (extent.size > 0) {
+            free_pages(shard, extent.start, extent.size >> pma_page_shift, RUN_CLEAN);
+        }
+        bool lost = shard->lost != NULL;
+        struct run *run = take_locked(shard, npages, align_pages, stream, pages);
+        lock_unlock(&shard->lock);
+        if (run != NULL || lost) {
+            return run;
+        }
+        extent = pma_region_take(need, chunk_size(need));
+        if (extent.size == 0) {
+            return NULL;
+        }
+    }
+}
+
+static struct run *take_anywhere(unsigned home, size_t npages, size_t align_pages,
                                  struct stream *stream, struct pages *pages) {
     if (npages > UINT32_MAX / 4 || align_pages > UINT32_MAX / 4) {
         return NULL;
     }
-    struct shard *home = &pma_pageheap.shards[shard];
-    struct run *run = take_locked(home, npages, align_pages, stream, true, pages);
+    struct run *run = take_growing(&pma_pageheap.shards[home], npages, align_pages, stream, pages);
     // The kernel refused: whatever lies free elsewhere must do.
     for (unsigned i = 0; run == NULL && i < pma_pageheap.nshards; i++) {
-        run = take_locked(&pma_pageheap.shards[i], npages, align_pages, stream, false, pages);
+        struct shard *shard = &pma_pageheap.shards[i];
+        lock_lock(&shard->lock);
+        run = take_locked(shard, npages, align_pages, stream, pages);
+        lock_unlock(&shard->lock);
     }
     return run;
 }

@@ -8,18 +8,27 @@
 #include "pagemap.h"
 #include "tune.h"
 
-// start <= used <= committed <= reserved, all multiples of the page.
+// start <= used <= committed <= reserved, all multiples of the page. Two locks, so that threads can go on with what is
+// committed while one of them has the kernel commit more.
 struct regions {
-    struct lock lock;
-    uintptr_t start;     // lock; of the region that is growing now, 0 before the first
+    struct lock growth;  // held while the heap grows
+    uintptr_t start;     // growth; of the region that is growing now, 0 before the first
+    uintptr_t reserved;  // growth; ours up to here
+    unsigned expansions; // growth; N of the N-th expansion, stops counting at 63
+    size_t total;        // growth to write, atomic to read; committed bytes of all regions
+    struct lock lock;    // held while pages are handed out
     uintptr_t used;      // lock; handed out up to here
-    uintptr_t committed; // lock; writable up to here
-    uintptr_t reserved;  // lock; ours up to here
-    size_t total;        // lock to write, atomic to read; committed bytes of all regions
-    unsigned expansions; // lock; N of the N-th expansion, stops counting at 63
+    uintptr_t committed; // lock and growth to write, either to read; writable up to here
 };
 
-static struct regions regions = { .lock = LOCK_FREE(LOCK_REGION) };
+static struct regions regions = {
+    .growth = LOCK_FREE(LOCK_GROWTH),
+    .lock = LOCK_FREE(LOCK_REGION),
+};
+
+struct lock *pma_region_growth_lock(void) {
+    return &regions.growth;
+}
 
 struct lock *pma_region_lock(void) {
     return &regions.lock;
@@ -62,6 +71,8 @@ static size_t step_size(void) {
     return align_up(size_max(doubling, regions.total / PMA_STEP_FRACTION), pma_page_size);
 }
 
+// ---- growing, under the growth lock
+
 // The wish for a new step is halved until the kernel agrees, but never below what is needed.
 static size_t wish_less(size_t wish, size_t need) {
     return size_max(need, align_up(wish / 2, pma_page_size));
@@ -76,8 +87,11 @@ static bool region_open(size_t need) {
             if (regions.reserved != regions.committed) {
                 pma_os_unmap((void *)regions.committed, regions.reserved - regions.committed);
             }
-            regions.start = regions.used = regions.committed = (uintptr_t)start;
+            regions.start = (uintptr_t)start;
             regions.reserved = regions.start + size;
+            lock_lock(&regions.lock);
+            regions.used = regions.committed = regions.start;
+            lock_unlock(&regions.lock);
             return true;
         }
         if (size == need) {
@@ -87,7 +101,9 @@ static bool region_open(size_t need) {
 }
 
 static void committed_grow(size_t size) {
+    lock_lock(&regions.lock);
     regions.committed += size;
+    lock_unlock(&regions.lock);
     __atomic_store_n(&regions.total, regions.total + size, __ATOMIC_RELAXED);
     regions.expansions += regions.expansions < 63;
 }
@@ -135,41 +151,75 @@ static bool expand(size_t need) {
     return (reserved == 0 || commit_more(reserved)) && extend_more(need - reserved);
 }
 
-static struct extent extent_take(size_t size) {
-    struct extent extent = { regions.used, size };
-    regions.used += size;
-    return extent;
+static size_t ready_bytes(void) {
+    lock_lock(&regions.lock);
+    size_t ready = regions.committed - regions.used;
+    lock_unlock(&regions.lock);
+    return ready;
 }
 
-struct extent pma_region_take(size_t need, size_t want) {
+static struct extent hand_out(size_t need, size_t want) {
     struct extent extent = { 0, 0 };
     lock_lock(&regions.lock);
     size_t ready = regions.committed - regions.used;
-    if (ready < need && !expand(need - ready)) {
-        ready = regions.committed - regions.used;
-        if (ready > 0) {
-            extent = extent_take(ready);
-        } else if (region_open(need) && commit_more(need)) {
-            extent = extent_take(size_min(regions.committed - regions.used, want));
-        }
-    } else {
-        extent = extent_take(size_min(regions.committed - regions.used, want));
+    if (ready >= need) {
+        extent = (struct extent){ regions.used, size_min(ready, want) };
+        regions.used += extent.size;
     }
     lock_unlock(&regions.lock);
     return extent;
+}
+
+// A large heap grows ahead of need, when a quarter of a step is left, by whoever comes by: the others need not wait
+// for the kernel.
+static void expand_ahead(void) {
+    if (pma_region_committed() < PMA_AHEAD_MIN || !lock_try(&regions.growth)) {
+        return;
+    }
+    if (ready_bytes() < step_size() / 4) {
+        expand(pma_page_size);
+    }
+    lock_unlock(&regions.growth);
+}
+
+// Under the growth lock, which leaves need bytes ready; or hands out the region's last pages, if they are fewer.
+static bool grow(size_t need, struct extent *last) {
+    size_t ready = ready_bytes();
+    if (ready >= need || expand(need - ready)) {
+        return true;
+    }
+    *last = hand_out(pma_page_size, need);
+    return last->size == 0 && region_open(need) && commit_more(need);
+}
+
+struct extent pma_region_take(size_t need, size_t want) {
+    for (;;) {
+        struct extent extent = hand_out(need, want);
+        if (extent.size > 0) {
+            expand_ahead();
+            return extent;
+        }
+        lock_lock(&regions.growth);
+        bool grown = grow(need, &extent);
+        lock_unlock(&regions.growth);
+        if (!grown) {
+            return extent;
+        }
+    }
 }
 
 bool pma_region_give(struct extent extent) {
     bool given = false;
+    lock_lock(&regions.growth);
     lock_lock(&regions.lock);
-    if (extent.start >= regions.start && extent.start + extent.size == regions.used) {
-        size_t size = regions.committed - extent.start;
-        if (pma_os_decommit((void *)extent.start, size)) {
-            regions.used = regions.committed = extent.start;
-            __atomic_store_n(&regions.total, regions.total - size, __ATOMIC_RELAXED);
-            given = true;
-        }
+    size_t size = regions.committed - extent.start;
+    if (extent.start >= regions.start && extent.start + extent.size == regions.used &&
+        pma_os_decommit((void *)extent.start, size)) {
+        regions.used = regions.committed = extent.start;
+        __atomic_store_n(&regions.total, regions.total - size, __ATOMIC_RELAXED);
+        given = true;
     }
     lock_unlock(&regions.lock);
+    lock_unlock(&regions.growth);
     return given;
 }

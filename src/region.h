@@ -1,8 +1,8 @@
 // region.h - address space for the page heap.
 //
 // Owns where the heap lies: stretches of address space at random places, reserved PROT_NONE and made writable from
-// the front in steps that grow with the heap. Its lock guards all of it and is held across the calls that grow the
-// heap. It hands out committed, zeroed pages in order of address and takes back only its top. It must not know runs.
+// the front in steps that grow with the heap. One lock guards growing and is held across the calls to the kernel,
+// another what is handed out. It hands out committed, zeroed pages in order of address and takes back only its top. It must not know runs.
 #ifndef PMA_REGION_H
 #define PMA_REGION_H
 
@@ -30,6 +30,8 @@ void *pma_region_reserve_somewhere(size_t size);
 // Committed bytes, all regions together.
 size_t pma_region_committed(void);
 
+// Its locks, for fork; the growth lock comes first.
+struct lock *pma_region_growth_lock(void);
 struct lock *pma_region_lock(void);
 
 #endif

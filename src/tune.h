@@ -46,6 +46,8 @@
 // Later expansions are this fraction of what is committed: at most 1/40 = 2.5 % is ahead of use, and 40 steps of
 // 256 KiB and ln(2048 / 10) * 40 = 213 more lead to 2 GiB.
 #define PMA_STEP_FRACTION 40
+// From this size on the heap grows ahead of need, so that threads need not wait for one another's calls.
+#define PMA_AHEAD_MIN ((size_t)64 << 20)
 // A region begins with this much PROT_NONE, or what is needed.
 #define PMA_RESERVE_MIN ((size_t)1 << 20)
 // Tries for a free place at a random address before the kernel may choose one.
