@@ -1,1 +1,54 @@
-# bench
+# Benches: nothing of this is built by "make" or installed. What each one measures stands at its head.
+
+bench_programs += bench/engel bench/glibc_simple bench/glibc_thread bench/measure bench/micro bench/pagewaste \
+	bench/schipper
+
+bench_engel_SOURCES = bench/engel.c bench/bench.h
+bench_engel_CFLAGS = $(BENCH_CFLAGS)
+bench_glibc_simple_SOURCES = bench/glibc_simple.c bench/bench.h
+bench_glibc_simple_CFLAGS = $(BENCH_CFLAGS)
+bench_glibc_thread_SOURCES = bench/glibc_thread.c bench/bench.h
+bench_glibc_thread_CFLAGS = $(BENCH_CFLAGS)
+bench_measure_SOURCES = bench/measure.c bench/bench.h
+bench_measure_CFLAGS = $(BENCH_CFLAGS)
+bench_micro_SOURCES = bench/micro.c bench/bench.h
+bench_micro_CFLAGS = $(BENCH_CFLAGS)
+bench_pagewaste_SOURCES = bench/pagewaste.c bench/bench.h
+bench_pagewaste_CFLAGS = $(BENCH_CFLAGS)
+bench_schipper_SOURCES = bench/schipper.c bench/bench.h
+bench_schipper_CFLAGS = $(BENCH_CFLAGS)
+
+# What the nibble saves is seen against this variant of the release build, which takes a whole byte of the stream for
+# every draw. It is for bench/schipper and nothing else.
+EXTRA_LTLIBRARIES += libpambyte.la
+libpambyte_la_SOURCES = $(pam_all_sources)
+libpambyte_la_CPPFLAGS = $(AM_CPPFLAGS) -DPMA_TEST=0 -DPMA_PUBLIC=1 -DPMA_BENCH_BYTE_DRAWS=1
+libpambyte_la_CFLAGS = $(AM_CFLAGS) $(ONE_OBJECT)
+libpambyte_la_LDFLAGS = $(pam_public_ldflags) -rpath /nowhere -avoid-version
+libpambyte_la_DEPENDENCIES = src/pamalloc.sym
+
+dist_noinst_SCRIPTS += bench/compare bench/count bench/report bench/run
+EXTRA_DIST += bench/allocators.py
+
+# A run against Debian's peers, into bench/ of the build folder. BENCH_FLAGS adds options and NAME=LIBRARY words.
+BENCH_FLAGS =
+bench_run = $(srcdir)/bench/run --bin bench --out bench --lib .libs/libpamalloc.so --bytes .libs/libpambyte.so
+
+.PHONY: bench bench-quick bench-memory bench-speed bench-count bench-programs
+
+bench-programs: $(bench_programs)
+
+bench: libpamalloc.la libpambyte.la $(bench_programs)
+	$(AM_V_at)$(bench_run) $(BENCH_FLAGS)
+
+bench-quick: libpamalloc.la libpambyte.la $(bench_programs)
+	$(AM_V_at)$(bench_run) --quick $(BENCH_FLAGS)
+
+bench-memory: libpamalloc.la libpambyte.la $(bench_programs)
+	$(AM_V_at)$(bench_run) --only memory $(BENCH_FLAGS)
+
+bench-speed: libpamalloc.la libpambyte.la $(bench_programs)
+	$(AM_V_at)$(bench_run) --only speed $(BENCH_FLAGS)
+
+bench-count: libpamalloc.la $(bench_programs)
+	$(AM_V_at)$(srcdir)/bench/count --bin bench pamalloc=.libs/libpamalloc.so
