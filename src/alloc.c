@@ -52,9 +52,8 @@ PMA_HOT void PMA_NAME(free)(void *block) {
         struct position position = slab_position(run, address);
         uint64_t *word = &slab_of(run)->live[position.index / 64];
         uint64_t live = *word;
-        uint64_t bit = (uint64_t)1 << (position.index & 63);
-        if (likely(position.exact) && likely((live & bit) != 0)) {
-            __atomic_store_n(word, live & ~bit, __ATOMIC_RELAXED);
+        if (likely(position.exact) && likely(bits_test_clear(&live, position.index))) {
+            __atomic_store_n(word, live, __ATOMIC_RELAXED);
             if (unlikely(--run->count == 0)) {
                 pma_arena_notice(arena, slab_of(run));
             }
@@ -150,16 +149,29 @@ PMA_COLD static void *no_memory(void) {
     return NULL;
 }
 
-PMA_SLOW static void *malloc_slow(size_t size) {
-    struct arena *arena = pma_self;
-    if (size > PMA_FINE_MAX && size <= PMA_SLOT_MAX) {
-        struct bin *bin = arena_bin(arena, arena->medium[(size + 63) / 64]);
-        if (likely(bin->window != 0) && likely(arena->stream->left != 0)) {
-            return bin_take(bin, stream_rotation(arena->stream));
-        }
-    }
+PMA_SLOW static void *malloc_rare(size_t size) {
     void *block = take_quiet(size, NULL);
     return likely(block != NULL) ? block : no_memory();
+}
+
+// An empty window is the common reason to be here, and a size from the second table the next.
+PMA_SLOW static void *malloc_slow(size_t size) {
+    struct arena *arena = pma_self;
+    if (unlikely(size > PMA_SLOT_MAX) || unlikely(arena == &pma_nobody) ||
+        unlikely(arena->stream->left == 0)) {
+        return malloc_rare(size);
+    }
+    struct bin *bin = arena_bin(arena, arena_bin_offset(arena, size));
+    if (bin->window == 0) {
+        arena->busy = 1;
+        bool filled = pma_arena_refill(arena, bin);
+        arena->busy = 0;
+        if (unlikely(!filled)) {
+            return malloc_rare(size);
+        }
+    }
+    // Not without a test: a refill that takes a run may have drawn.
+    return bin_take(bin, stream_rotation(arena->stream));
 }
 
 // ---- judging a pointer

@@ -160,69 +160,62 @@ static struct slab *slab_new(struct arena *arena, struct bin *bin) {
 
 // ---- the window
 
+PMA_COLD static _Noreturn void double_free_found(const struct slab *slab, size_t word,
+                                                 uint64_t bits) {
+    uint64_t index = word * 64 + bits_lowest(bits);
+    size_t unit = slab->run.size >> slab->run.shift;
+    struct fatal_block block = { (void *)(slab->run.base + index * unit), slab->run.size,
+                                 (ptrdiff_t)(index >> slab->run.shift) };
+    pma_fatal("free", "double free", block);
+}
+
 // The bits of a word that are free become the window. A remote bit on one of them is a slot that was freed remotely
 // and then, wrongly, by its owner: handing it out would give it to two.
-static void window_load(struct bin *bin, struct slab *slab, size_t word, uint64_t free_bits) {
+PMA_INLINE void window_load(struct bin *bin, struct slab *slab, size_t word, uint64_t free_bits) {
     uint64_t remote = __atomic_load_n(&slab->run.remote->bits[word], __ATOMIC_RELAXED);
-    size_t unit = slab->run.size >> slab->run.shift;
     if (unlikely((remote & free_bits) != 0)) {
-        uint64_t index = word * 64 + bits_lowest(remote & free_bits);
-        struct fatal_block block = { (void *)(slab->run.base + index * unit), slab->run.size,
-                                     (ptrdiff_t)(index >> slab->run.shift) };
-        pma_fatal("free", "double free", block);
+        double_free_found(slab, word, remote & free_bits);
     }
-    bin->base = slab->run.base + word * 64 * unit;
+    bin->base = slab->run.base + word * 64 * bin->unit;
     bin->live = &slab->live[word];
-    bin->unit = (uint32_t)unit;
     bin->word = (uint8_t)word;
+    bin->window = free_bits;
     bin->fresh = slab->fresh & free_bits;
     slab->fresh &= ~free_bits;
-    slab->run.count += bits_count(free_bits);
-    bin->window = free_bits;
 }
 
-// The next word after the last one, round the slab, that has a free slot.
-static bool window_find(struct bin *bin, struct slab *slab) {
-    while (slab->run.room != 0) {
-        unsigned turn = (bin->word + 1u) & 63;
-        unsigned word = (bits_lowest(bits_rotate_right(slab->run.room, turn)) + turn) & 63;
-        slab->run.room &= ~((uint64_t)1 << word);
-        uint64_t free_bits = slab_free_bits(slab, word);
-        if (free_bits != 0) {
-            window_load(bin, slab, word, free_bits);
-            return true;
-        }
-    }
-    return false;
+// The lowest word that room names; it has free slots still, since only the window's are handed out.
+PMA_INLINE void window_next(struct bin *bin, struct slab *slab) {
+    unsigned word = bits_lowest(slab->run.room);
+    slab->run.room &= slab->run.room - 1;
+    window_load(bin, slab, word, slab_free_bits(slab, word));
 }
 
-static void slab_collect(struct slab *slab) {
-    if (slab_is_queued(slab)) {
-        slab->run.count -= (uint32_t)pma_remote_collect(slab);
-    }
-}
+// ---- the current slab
 
-// The same word again if many of its slots are free by now, else another word of the slab.
-static bool window_again(struct bin *bin, struct slab *slab) {
-    uint64_t free_bits = slab_free_bits(slab, bin->word);
-    if (bits_count(free_bits) >= 16u >> slab->run.shift) {
-        window_load(bin, slab, bin->word, free_bits);
-        return true;
-    }
-    if (window_find(bin, slab)) {
-        return true;
-    }
-    slab_collect(slab);
-    slab->run.room = pma_slab_scan(slab);
-    return window_find(bin, slab);
+// No event is wanted of a slab while it is current: its count starts so high that frees cannot bring it to 0 before
+// it is set again.
+#define COUNT_CURRENT ((uint32_t)1 << 31)
+
+static void slab_make_current(struct bin *bin, struct slab *slab) {
+    slab->run.count = COUNT_CURRENT;
+    slab->run.bias = 0;
+    bin->current = slab;
+    bin->unit = (uint32_t)(slab->run.size >> slab->run.shift);
 }
 
 // The current slab is full: nobody looks at it until enough of it is freed.
 static void slab_detach(struct bin *bin, struct slab *slab) {
-    slab->run.bias = slab->run.count - slots_wanted(slab);
-    slab->run.count -= slab->run.bias;
+    slab->run.count = slots_wanted(slab);
+    slab->run.bias = (uint32_t)slab_slots(slab) - slab->run.count;
     bin->current = NULL;
     slab_set_state(slab, SLAB_DETACHED);
+}
+
+static void slab_collect(struct slab *slab) {
+    if (slab_is_queued(slab)) {
+        pma_remote_collect(slab);
+    }
 }
 
 // The slab that has waited longest: it saw the most frees since, so its words are worth a refill.
@@ -241,15 +234,8 @@ static struct slab *slab_with_room(struct arena *arena, struct bin *bin) {
     return NULL;
 }
 
-bool pma_arena_refill(struct arena *arena, struct bin *bin) {
-    struct slab *slab = bin->current;
-    if (likely(slab != NULL)) {
-        if (window_again(bin, slab)) {
-            return true;
-        }
-        slab_detach(bin, slab);
-    }
-    slab = slab_with_room(arena, bin);
+static bool refill_from_other_slab(struct arena *arena, struct bin *bin) {
+    struct slab *slab = slab_with_room(arena, bin);
     if (slab == NULL && !inbox_is_empty(&arena->inbox)) {
         pma_arena_drain(arena);
         slab = slab_with_room(arena, bin);
@@ -260,9 +246,76 @@ bool pma_arena_refill(struct arena *arena, struct bin *bin) {
     if (slab == NULL) {
         return false;
     }
-    bin->current = slab;
-    bin->word = 63;
-    return window_find(bin, slab);
+    slab_make_current(bin, slab);
+    window_next(bin, slab);
+    return true;
+}
+
+// A class that is asked for often gets words of 64 slots. The slab of narrow words is used no more: what is live in
+// it keeps it until it is freed.
+static bool is_outgrown(struct bin *bin, struct slab *slab) {
+    if (slab->run.shift == 0 || slab->run.size > PMA_WIDE_SLOT_MAX) {
+        return false;
+    }
+    bin->heat += bin->heat < PMA_HEAT_WIDE;
+    return bin->heat == PMA_HEAT_WIDE;
+}
+
+static bool refill_wider(struct arena *arena, struct bin *bin, struct slab *slab) {
+    while (pma_class_shape(slab->run.size, bin->level).shift != 0) {
+        bin->level++;
+    }
+    struct slab *wide = slab_new(arena, bin);
+    if (wide == NULL) {
+        return false;
+    }
+    slab_collect(slab);
+    slab->run.count = (uint32_t)pma_slab_count_live(slab);
+    if (slab->run.count == 0) {
+        slab_set_state(slab, SLAB_GONE);
+        slab_release(arena, slab);
+    } else {
+        slab_set_state(slab, SLAB_DETACHED);
+    }
+    slab_make_current(bin, wide);
+    window_next(bin, wide);
+    return true;
+}
+
+// All words of the current slab that had room were used: look again, or leave it.
+PMA_SLOW static bool refill_rarely(struct arena *arena, struct bin *bin, struct slab *slab) {
+    if (slab == NULL) {
+        return refill_from_other_slab(arena, bin);
+    }
+    if (is_outgrown(bin, slab) && refill_wider(arena, bin, slab)) {
+        return true;
+    }
+    slab_collect(slab);
+    slab->run.room = pma_slab_scan(slab);
+    if (slab->run.room != 0) {
+        window_next(bin, slab);
+        return true;
+    }
+    slab_detach(bin, slab);
+    return refill_from_other_slab(arena, bin);
+}
+
+// The same word again if many of its slots are free by now, else another word of the slab.
+bool pma_arena_refill(struct arena *arena, struct bin *bin) {
+    struct slab *slab = bin->current;
+    if (unlikely(slab == NULL)) {
+        return refill_rarely(arena, bin, slab);
+    }
+    uint64_t free_bits = slab_free_bits(slab, bin->word);
+    if (bits_count(free_bits) >= 16 && slab->run.shift == 0) {
+        window_load(bin, slab, bin->word, free_bits);
+        return true;
+    }
+    if (likely(slab->run.room != 0)) {
+        window_next(bin, slab);
+        return true;
+    }
+    return refill_rarely(arena, bin, slab);
 }
 
 // ---- frees
@@ -307,10 +360,11 @@ static void slab_drain(struct arena *arena, struct slab *slab) {
         return;
     }
     uint32_t freed = (uint32_t)pma_remote_collect(slab);
-    if (slab_state_of(state) != SLAB_CURRENT && freed >= slab->run.count) {
-        uint32_t live = slab->run.count + slab->run.bias - freed;
-        slab->run.count = 0;
-        slab_settle(arena, slab, state, live);
+    if (slab_state_of(state) == SLAB_CURRENT) {
+        return;
+    }
+    if (freed >= slab->run.count) {
+        slab_settle(arena, slab, state, slab->run.count + slab->run.bias - freed);
     } else {
         slab->run.count -= freed;
     }
@@ -334,10 +388,11 @@ static void bin_rest(struct arena *arena, struct bin *bin) {
         return;
     }
     slab->fresh |= bin->fresh & bin->window;
-    slab->run.count -= bits_count(bin->window);
     bin->window = 0;
     bin->current = NULL;
+    bin->heat = 0;
     slab_collect(slab);
+    slab->run.count = (uint32_t)pma_slab_count_live(slab);
     if (slab->run.count == 0) {
         slab_set_state(slab, SLAB_GONE);
         slab_release(arena, slab);
@@ -367,14 +422,11 @@ static void slab_recount(struct run *run, void *context) {
         return;
     }
     struct slab *slab = slab_of(run);
-    struct bin *bin = slab_bin(slab);
     uint64_t state = slab_load_state(slab);
     uint32_t live = (uint32_t)pma_slab_count_live(slab);
-    if (slab_state_of(state) == SLAB_CURRENT) {
-        run->count = live + bits_count(bin->window);
-    } else if (slab_state_of(state) == SLAB_DETACHED && live > run->bias) {
+    if (slab_state_of(state) == SLAB_DETACHED && live > run->bias) {
         run->count = live - run->bias;
-    } else if (slab_state_of(state) != SLAB_GONE) {
+    } else if (slab_state_of(state) != SLAB_GONE && slab_state_of(state) != SLAB_CURRENT) {
         slab_settle(arena, slab, state, live);
     }
 }

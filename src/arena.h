@@ -24,7 +24,8 @@ struct bin {
     uint32_t unit;        // owner; bytes for each bit
     uint8_t word;         // owner; which word of the current slab
     uint8_t level;        // owner; shape of the next slab
-    uint16_t class;       // const
+    uint8_t class;        // const
+    uint8_t heat;         // owner; refills from narrow words so far, up to PMA_HEAT_WIDE
     struct slab *current; // owner; the slab of the window, even when that is empty; or NULL
     struct slab *first;   // owner; slabs with room, the one that has waited longest first
     struct slab *last;    // owner
@@ -81,8 +82,9 @@ PMA_INLINE struct bin *slab_bin(const struct slab *slab) {
 PMA_INLINE void *bin_take(struct bin *bin, unsigned rotation) {
     uint64_t window = bin->window;
     unsigned bit = (bits_lowest(bits_rotate_right(window, rotation)) + rotation) & 63;
-    bin->window = window & ~((uint64_t)1 << bit);
-    __atomic_store_n(bin->live, *bin->live | (uint64_t)1 << bit, __ATOMIC_RELAXED);
+    bits_test_clear(&window, bit);
+    bin->window = window;
+    __atomic_store_n(bin->live, bits_set(*bin->live, bit), __ATOMIC_RELAXED);
     return (void *)(bin->base + (uintptr_t)bit * bin->unit);
 }
 

@@ -78,6 +78,44 @@ PMA_INLINE uint64_t bits_rotate_right(uint64_t word, unsigned by) {
     return word >> (by & 63) | word << (-by & 63);
 }
 
+// Sets or clears a bit of a word and says whether it was set. On x86 that is one instruction, which also takes the bit
+// modulo 64; the compiler makes four of it (malloc and free of 48 bytes: 84 instructions without these, 75 with).
+PMA_INLINE bool bits_test_clear(uint64_t *word, uint64_t bit) {
+#ifdef __x86_64__
+    bool was;
+    __asm__("btrq %2, %0" : "+r"(*word), "=@ccc"(was) : "r"(bit));
+    return was;
+#else
+    uint64_t mask = (uint64_t)1 << (bit & 63);
+    bool was = (*word & mask) != 0;
+    *word &= ~mask;
+    return was;
+#endif
+}
+
+PMA_INLINE uint64_t bits_set(uint64_t word, uint64_t bit) {
+#ifdef __x86_64__
+    __asm__("btsq %1, %0" : "+r"(word) : "r"(bit) : "cc");
+    return word;
+#else
+    return word | (uint64_t)1 << (bit & 63);
+#endif
+}
+
+// The product's high half; the low half goes to *low. Left to itself, gcc 12 keeps the pair in registers that free
+// would have to save.
+PMA_INLINE uint64_t multiply_high(uint64_t a, uint64_t b, uint64_t *low) {
+#ifdef __x86_64__
+    uint64_t high;
+    __asm__("mulq %3" : "=a"(*low), "=d"(high) : "0"(a), "rm"(b) : "cc");
+    return high;
+#else
+    unsigned __int128 product = (unsigned __int128)a * b;
+    *low = (uint64_t)product;
+    return (uint64_t)(product >> 64);
+#endif
+}
+
 // Without a popcount instruction gcc calls a library function, which saves registers; this is a dozen operations.
 PMA_INLINE unsigned bits_count(uint64_t word) {
 #ifdef __POPCNT__

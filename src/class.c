@@ -5,10 +5,6 @@
 
 #include "os.h"
 
-// Slots up to this size lie 64 in a word; above, 16, since more showed no gain and a word is what is touched when
-// slots are chosen at random.
-#define WIDE_SLOT_MAX ((size_t)4096)
-
 static uint32_t pages_for(size_t bytes) {
     return (uint32_t)((bytes + pma_page_size - 1) >> pma_page_shift);
 }
@@ -35,7 +31,7 @@ static size_t words_chosen(size_t fitting, size_t size) {
 
 struct shape pma_class_shape(size_t size, unsigned level) {
     size_t bytes = size_min(pma_page_size << level, size_max(PMA_SLAB_BYTES_MAX, 64 * size));
-    size_t slots = size > WIDE_SLOT_MAX ? 16 : bytes / size;
+    size_t slots = size > PMA_WIDE_SLOT_MAX ? 16 : bytes / size;
     if (slots < 64) {
         uint8_t shift = slots < 32 ? 2 : 1;
         return (struct shape){ pages_for((64 >> shift) * size), 1, shift };

@@ -81,11 +81,13 @@ static void line_block(struct fatal_line *line, struct fatal_block block) {
     pma_line_text(line, ")");
 }
 
-// abort does not return, but a program may have put its own function in its place, and an
-// instruction that is not one cannot be replaced.
+// A program may have put its own function in abort's place, one that comes back; an instruction
+// that is not one cannot be replaced. The pointer hides from the compiler what it knows of abort: it
+// would let a call of it that returns run into whatever code comes next.
 static _Noreturn void die(void) {
     if (__atomic_add_fetch(&deaths, 1, __ATOMIC_RELAXED) <= DEATHS_MAX) {
-        abort();
+        void (*volatile end)(void) = abort;
+        end();
     }
     for (;;) {
         __builtin_trap();

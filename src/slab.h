@@ -5,7 +5,7 @@
 //
 // live is the single truth: a bit is 1 while the program holds the slot. Everything else follows from it:
 //
-//   sum of bits_count(live) + bits of the bin's window, if it is here == count + bias
+//   sum of bits_count(live) == count + bias, but for a current slab, whose count means nothing
 //   room has a 1 only for words in which a slot was free when it was last looked at
 //   a bit of remote is 1 only where live is 1, in a correct program
 #ifndef PMA_SLAB_H
@@ -84,8 +84,9 @@ struct position {
 };
 
 PMA_INLINE struct position slab_position(const struct run *run, uintptr_t address) {
-    unsigned __int128 product = (unsigned __int128)(address - run->base) * run->inverse;
-    return (struct position){ (uint64_t)(product >> 64), (uint64_t)product < run->inverse };
+    uint64_t low;
+    uint64_t index = multiply_high(address - run->base, run->inverse, &low);
+    return (struct position){ index, low < run->inverse };
 }
 
 // A new incarnation in a descriptor of sufficient capacity, with every slot free, and state CURRENT.

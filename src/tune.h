@@ -36,6 +36,13 @@
 // Slabs of small slots double up to this many bytes; above, a slab is one word.
 #define PMA_SLAB_BYTES_MAX ((size_t)1 << 16)
 
+// Slots up to this size lie up to 64 in a word; above, 16, since more showed no gain and a word is what is touched
+// when slots are chosen at random.
+#define PMA_WIDE_SLOT_MAX ((size_t)4096)
+// After so many refills from words of 16 or 32 slots a class gets words of 64: a window of 64 slots is refilled a
+// quarter as often, and a program that asks that often does not mind the pages.
+#define PMA_HEAT_WIDE 32
+
 // ---- address space
 
 // The page map's leaves become writable in pieces of 128 KiB, 64 MiB of heap each: few calls, little VmData.

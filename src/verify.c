@@ -33,9 +33,9 @@ static void slab_verify(const struct slab *slab) {
         require(bin->current == slab, "a current slab is its bin's", run);
         require((bin->window & slab_live(slab, bin->word)) == 0 || bin->window == 0,
                 "the window's slots are free", run);
-        sum += bits_count(bin->window);
+    } else {
+        require(sum == run->count + run->bias, "live == count + bias", run);
     }
-    require(sum == run->count + run->bias, "live + window == count + bias", run);
 }
 
 static void run_verify(struct run *run, void *context) {
