@@ -30,6 +30,9 @@ libpambyte_la_DEPENDENCIES = src/pamalloc.sym
 dist_noinst_SCRIPTS += bench/compare bench/count bench/report bench/run
 EXTRA_DIST += bench/allocators.py
 
+CLEANFILES += $(bench_programs) libpambyte.la bench/results.jsonl bench/machine.json bench/table.txt bench/table.md \
+	bench/pages.svg bench/threads.svg bench/speed.svg bench/peak.svg
+
 # A run against Debian's peers, into bench/ of the build folder. BENCH_FLAGS adds options and NAME=LIBRARY words.
 BENCH_FLAGS =
 bench_run = $(srcdir)/bench/run --bin bench --out bench --lib .libs/libpamalloc.so --bytes .libs/libpambyte.so
