@@ -1,1 +1,40 @@
-# test/unit
+# Unit tests: one for each module, named after it, and more where a module has two subjects to test.
+
+noinst_HEADERS += test/harness.h test/figures.h test/unit/probe.h
+
+unit_programs = test/unit/fatal test/unit/os test/unit/os_refused test/unit/lock test/unit/random
+
+check_PROGRAMS += $(unit_programs)
+TESTS += $(unit_programs)
+# The others ask the kernel about pages that are not there, which memcheck takes for errors.
+valgrind_tests += test/unit/fatal test/unit/lock test/unit/random
+
+test_unit_fatal_SOURCES = test/unit/fatal.c
+test_unit_fatal_CPPFLAGS = $(UNIT_CPPFLAGS)
+test_unit_fatal_CFLAGS = $(UNIT_CFLAGS)
+test_unit_fatal_LDFLAGS = $(UNIT_LINK)
+test_unit_fatal_LDADD = $(UNIT_LIBS)
+
+test_unit_os_SOURCES = test/unit/os.c
+test_unit_os_CPPFLAGS = $(UNIT_CPPFLAGS)
+test_unit_os_CFLAGS = $(UNIT_CFLAGS)
+test_unit_os_LDFLAGS = $(UNIT_LINK)
+test_unit_os_LDADD = $(UNIT_LIBS)
+
+test_unit_os_refused_SOURCES = test/unit/os_refused.c
+test_unit_os_refused_CPPFLAGS = $(UNIT_CPPFLAGS)
+test_unit_os_refused_CFLAGS = $(UNIT_CFLAGS)
+test_unit_os_refused_LDFLAGS = $(UNIT_LINK)
+test_unit_os_refused_LDADD = $(UNIT_LIBS)
+
+test_unit_lock_SOURCES = test/unit/lock.c
+test_unit_lock_CPPFLAGS = $(UNIT_CPPFLAGS)
+test_unit_lock_CFLAGS = $(UNIT_CFLAGS)
+test_unit_lock_LDFLAGS = $(UNIT_LINK)
+test_unit_lock_LDADD = $(UNIT_LIBS)
+
+test_unit_random_SOURCES = test/unit/random.c
+test_unit_random_CPPFLAGS = $(UNIT_CPPFLAGS)
+test_unit_random_CFLAGS = $(UNIT_CFLAGS)
+test_unit_random_LDFLAGS = $(UNIT_LINK)
+test_unit_random_LDADD = $(UNIT_LIBS)
