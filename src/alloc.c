@@ -17,6 +17,7 @@
 #include "os.h"
 #include "pageheap.h"
 #include "pagemap.h"
+#include "purge.h"
 #include "remote.h"
 #include "slab.h"
 #include "thread.h"
@@ -74,14 +75,15 @@ PMA_COLD static void relieve(struct arena *arena) {
     pma_arena_rest(arena);
     pma_arena_rest_idle();
     pma_huge_cache_empty();
-    pma_pageheap_purge(true);
+    pma_purge(true);
+    pma_purge_close();
 }
 
 // Once in so many draws: new draws, what others freed, and memory that has lain unused for long.
 PMA_COLD static void draws_refill(struct arena *arena) {
     pma_stream_refill(arena->stream);
     pma_arena_drain(arena);
-    pma_pageheap_purge(false);
+    pma_purge(false);
 }
 
 static void *slot_take(struct arena *arena, struct bin *bin) {
@@ -393,7 +395,7 @@ bool pma_alloc_trim(void) {
         arena->busy = 0;
     }
     pma_arena_rest_idle();
-    size_t given = pma_huge_cache_empty() + pma_pageheap_purge(true);
+    size_t given = pma_huge_cache_empty() + pma_purge(true);
     return given > 0 || before > __atomic_load_n(&pma_pageheap.live, __ATOMIC_RELAXED) +
                                      __atomic_load_n(&pma_pageheap.dirty, __ATOMIC_RELAXED);
 }

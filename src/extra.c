@@ -66,8 +66,7 @@ int PMA_NAME(mallopt)(int parameter, int value) {
 
 int PMA_NAME(malloc_info)(int options, FILE *stream) {
     if (options != 0) {
-        errno = EINVAL;
-        return -1;
+        return EINVAL;
     }
     init_ensure();
     pma_report_xml(stream);

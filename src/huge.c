@@ -8,6 +8,7 @@
 #include "os.h"
 #include "pageheap.h"
 #include "pagemap.h"
+#include "purge.h"
 #include "region.h"
 #include "tune.h"
 
@@ -238,7 +239,7 @@ static size_t unmap_or_wait(struct run *run) {
 void pma_huge_give(struct run *run) {
     ptrdiff_t bytes = (ptrdiff_t)bytes_of(run);
     pma_pageheap_count(-bytes, bytes);
-    if (!cache_put(run, size_min(PMA_HUGE_CACHE_BYTES, pma_pageheap_dirty_limit()))) {
+    if (!cache_put(run, size_min(PMA_HUGE_CACHE_BYTES, pma_purge_limit()))) {
         unmap_or_wait(run);
     }
 }

@@ -13,41 +13,51 @@ struct lock *pma_pagemap_lock(void) {
     return &pagemap_lock;
 }
 
-#define LEAF_BYTES (PMA_LEAF_ENTRIES * sizeof(struct run *))
-#define PIECES (LEAF_BYTES / PMA_LEAF_PIECE)
+#define ENTRIES_BYTES (PMA_LEAF_ENTRIES * sizeof(struct run *))
+#define PIECES (ENTRIES_BYTES / PMA_LEAF_PIECE)
 // How much address space one piece describes.
 #define PIECE_SPAN (((size_t)1 << PMA_LEAF_SHIFT) / PIECES)
 
-_Static_assert(PIECES <= 16, "a piece is a bit of pagemap.pieces");
+_Static_assert(PIECES <= 32, "a piece is a bit of leaf.pieces");
 _Static_assert(PMA_LEAF_PIECE >= PMA_PAGE_MAX, "a piece is whole pages");
+_Static_assert(offsetof(struct leaf, next) == ENTRIES_BYTES, "the fields begin a page");
 
 // Under the page map's lock. A leaf starts readable and all zero, so that a wild pointer finds nothing in it.
-static bool piece_prepare(size_t top, size_t piece) {
-    struct run **leaf = pma_pagemap.top[top];
+static struct leaf *leaf_make(size_t top) {
+    struct leaf *leaf = pma_os_map_readonly(NULL, ENTRIES_BYTES + pma_page_size);
     if (leaf == NULL) {
-        leaf = pma_os_map_readonly(NULL, LEAF_BYTES);
-        if (leaf == NULL) {
-            return false;
-        }
-        __atomic_store_n(&pma_pagemap.top[top], leaf, __ATOMIC_RELEASE);
-        pma_pagemap.made[pma_pagemap.nmade] = (uint32_t)top;
-        __atomic_store_n(&pma_pagemap.nmade, pma_pagemap.nmade + 1, __ATOMIC_RELEASE);
+        return NULL;
     }
-    if ((pma_pagemap.pieces[top] & 1u << piece) != 0) {
-        return true;
+    if (!pma_os_commit((char *)leaf + ENTRIES_BYTES, pma_page_size)) {
+        pma_os_unmap(leaf, ENTRIES_BYTES + pma_page_size);
+        return NULL;
     }
-    if (!pma_os_commit((char *)leaf + piece * PMA_LEAF_PIECE, PMA_LEAF_PIECE)) {
+    leaf->top = top;
+    leaf->next = pma_pagemap.newest;
+    __atomic_store_n(&pma_pagemap.newest, leaf, __ATOMIC_RELEASE);
+    __atomic_store_n(&pma_pagemap.top[top], leaf, __ATOMIC_RELEASE);
+    return leaf;
+}
+
+static bool piece_prepare(size_t top, size_t piece) {
+    struct leaf *leaf = pma_pagemap.top[top];
+    if (leaf == NULL && (leaf = leaf_make(top)) == NULL) {
         return false;
     }
-    uint16_t pieces = (uint16_t)(pma_pagemap.pieces[top] | 1u << piece);
-    __atomic_store_n(&pma_pagemap.pieces[top], pieces, __ATOMIC_RELEASE);
+    if ((leaf->pieces & 1u << piece) == 0) {
+        if (!pma_os_commit((char *)leaf + piece * PMA_LEAF_PIECE, PMA_LEAF_PIECE)) {
+            return false;
+        }
+        __atomic_store_n(&leaf->pieces, leaf->pieces | 1u << piece, __ATOMIC_RELEASE);
+    }
     return true;
 }
 
 static bool piece_is_ready(uintptr_t address) {
-    size_t top = address >> PMA_LEAF_SHIFT;
+    struct leaf *leaf =
+        __atomic_load_n(&pma_pagemap.top[address >> PMA_LEAF_SHIFT], __ATOMIC_ACQUIRE);
     size_t piece = address / PIECE_SPAN % PIECES;
-    return (__atomic_load_n(&pma_pagemap.pieces[top], __ATOMIC_ACQUIRE) & 1u << piece) != 0;
+    return leaf != NULL && (__atomic_load_n(&leaf->pieces, __ATOMIC_ACQUIRE) & 1u << piece) != 0;
 }
 
 bool pma_pagemap_prepare(uintptr_t start, size_t size) {
@@ -80,39 +90,38 @@ void pma_pagemap_set_ends(uintptr_t start, size_t size, struct run *run) {
     pagemap_set(start + size - PMA_GRANULE, run);
 }
 
+// The last entry of a leaf at or below a granule.
+static struct run *leaf_find_below(struct leaf *leaf, size_t granule) {
+    for (size_t i = granule + 1; i-- > 0;) {
+        struct run *run = __atomic_load_n(&leaf->entries[i], __ATOMIC_RELAXED);
+        if (run != NULL) {
+            return run;
+        }
+    }
+    return NULL;
+}
+
+// A huge block may span whole leaves that were never made: the search goes on below them.
 struct run *pma_pagemap_find_cover(uintptr_t address) {
     if (address >> PMA_ADDRESS_BITS != 0) {
         return NULL;
     }
-    for (size_t top = address >> PMA_LEAF_SHIFT;; top--) {
-        struct run **leaf = __atomic_load_n(&pma_pagemap.top[top], __ATOMIC_ACQUIRE);
-        if (leaf == NULL) {
-            // A huge block may span whole leaves that were never made: look further down, but not for ever.
-            if (top == 0) {
-                return NULL;
-            }
-            continue;
-        }
-        size_t first = top == address >> PMA_LEAF_SHIFT
-                           ? address >> PMA_GRANULE_SHIFT & (PMA_LEAF_ENTRIES - 1)
-                           : PMA_LEAF_ENTRIES - 1;
-        for (size_t granule = first + 1; granule-- > 0;) {
-            struct run *run = __atomic_load_n(&leaf[granule], __ATOMIC_RELAXED);
-            if (run != NULL) {
-                return run;
-            }
-        }
-        if (top == 0) {
-            return NULL;
+    size_t granule = pagemap_granule(address);
+    for (size_t top = (address >> PMA_LEAF_SHIFT) + 1; top-- > 0; granule = PMA_LEAF_ENTRIES - 1) {
+        struct leaf *leaf = __atomic_load_n(&pma_pagemap.top[top], __ATOMIC_ACQUIRE);
+        struct run *run = leaf == NULL ? NULL : leaf_find_below(leaf, granule);
+        if (run != NULL) {
+            return run;
         }
     }
+    return NULL;
 }
 
-static void leaf_walk(size_t top, void (*visit)(struct run *run, void *context), void *context) {
-    struct run **leaf = __atomic_load_n(&pma_pagemap.top[top], __ATOMIC_ACQUIRE);
-    uintptr_t start = (uintptr_t)top << PMA_LEAF_SHIFT;
+static void leaf_walk(struct leaf *leaf, void (*visit)(struct run *run, void *context),
+                      void *context) {
+    uintptr_t start = (uintptr_t)leaf->top << PMA_LEAF_SHIFT;
     for (size_t granule = 0; granule < PMA_LEAF_ENTRIES; granule++) {
-        struct run *run = __atomic_load_n(&leaf[granule], __ATOMIC_ACQUIRE);
+        struct run *run = __atomic_load_n(&leaf->entries[granule], __ATOMIC_ACQUIRE);
         if (run != NULL && run->start == start + (granule << PMA_GRANULE_SHIFT)) {
             visit(run, context);
         }
@@ -120,8 +129,8 @@ static void leaf_walk(size_t top, void (*visit)(struct run *run, void *context),
 }
 
 void pma_pagemap_walk(void (*visit)(struct run *run, void *context), void *context) {
-    size_t nmade = __atomic_load_n(&pma_pagemap.nmade, __ATOMIC_ACQUIRE);
-    for (size_t i = 0; i < nmade; i++) {
-        leaf_walk(pma_pagemap.made[i], visit, context);
+    struct leaf *leaf = __atomic_load_n(&pma_pagemap.newest, __ATOMIC_ACQUIRE);
+    for (; leaf != NULL; leaf = leaf->next) {
+        leaf_walk(leaf, visit, context);
     }
 }

@@ -14,15 +14,25 @@
 #define PMA_TOP_ENTRIES ((size_t)1 << (PMA_ADDRESS_BITS - PMA_LEAF_SHIFT))
 #define PMA_LEAF_ENTRIES ((size_t)1 << (PMA_LEAF_SHIFT - PMA_GRANULE_SHIFT))
 
-struct pagemap {
-    struct run **top[PMA_TOP_ENTRIES]; // atomic; leaves are never unmapped
-    uint16_t pieces[PMA_TOP_ENTRIES];  // lock to write, atomic to read; the leaf's writable pieces
+struct leaf {
+    struct run *entries[PMA_LEAF_ENTRIES]; // atomic
+    // On a page of its own, writable from the beginning.
+    struct leaf *next; // const; the leaf made before this one
+    size_t top;        // const; whose leaf it is
     uint32_t
-        made[PMA_TOP_ENTRIES]; // lock to write; which leaves there are, in order of their making
-    size_t nmade;              // lock to write, atomic to read
+        pieces; // lock to write, atomic to read; a bit for each piece of the entries that is writable
+};
+
+struct pagemap {
+    struct leaf *top[PMA_TOP_ENTRIES]; // atomic; leaves are never unmapped
+    struct leaf *newest;               // lock to write, atomic to read; all leaves, by next
 };
 
 extern struct pagemap pma_pagemap;
+
+PMA_INLINE size_t pagemap_granule(uintptr_t address) {
+    return address >> PMA_GRANULE_SHIFT & (PMA_LEAF_ENTRIES - 1);
+}
 
 // The run that holds the address, as far as its granule is entered, else NULL. Any value is a valid argument.
 PMA_INLINE struct run *pagemap_find(uintptr_t address) {
@@ -30,20 +40,18 @@ PMA_INLINE struct run *pagemap_find(uintptr_t address) {
     if (unlikely(top >= PMA_TOP_ENTRIES)) {
         return NULL;
     }
-    struct run **leaf = __atomic_load_n(&pma_pagemap.top[top], __ATOMIC_RELAXED);
+    struct leaf *leaf = __atomic_load_n(&pma_pagemap.top[top], __ATOMIC_RELAXED);
     if (unlikely(leaf == NULL)) {
         return NULL;
     }
-    size_t granule = address >> PMA_GRANULE_SHIFT & (PMA_LEAF_ENTRIES - 1);
-    return __atomic_load_n(&leaf[granule], __ATOMIC_RELAXED);
+    return __atomic_load_n(&leaf->entries[pagemap_granule(address)], __ATOMIC_RELAXED);
 }
 
 // Enters one granule. The range was prepared before.
 PMA_INLINE void pagemap_set(uintptr_t address, struct run *run) {
-    struct run **leaf =
+    struct leaf *leaf =
         __atomic_load_n(&pma_pagemap.top[address >> PMA_LEAF_SHIFT], __ATOMIC_RELAXED);
-    size_t granule = address >> PMA_GRANULE_SHIFT & (PMA_LEAF_ENTRIES - 1);
-    __atomic_store_n(&leaf[granule], run, __ATOMIC_RELEASE);
+    __atomic_store_n(&leaf->entries[pagemap_granule(address)], run, __ATOMIC_RELEASE);
 }
 
 // Makes the entries of a range writable. False: no memory for it, and nothing may be entered there.

@@ -19,7 +19,8 @@ enum run_kind {
     RUN_HUGE,   // one block with a mapping of its own
     RUN_DIRTY,  // free in a shard, with old contents
     RUN_CLEAN,  // free in a shard, known to be zero
-    RUN_PURGING // free, on its way from dirty to clean
+    RUN_CLOSED, // free in a shard, PROT_NONE: neither memory nor a promise of it
+    RUN_PURGING // free, on its way from one of these states to another
 };
 
 // const while the run is in use, unless said otherwise. While it is free its shard's lock guards all of it; for huge

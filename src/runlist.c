@@ -91,3 +91,13 @@ struct run *pma_runlist_find(const struct runlist *list, size_t npages, struct s
     }
     return NULL;
 }
+
+struct run *pma_runlist_longest(const struct runlist *list, size_t npages) {
+    for (size_t i = sizeof(list->filled) / sizeof(list->filled[0]); i-- > 0;) {
+        if (list->filled[i] != 0) {
+            struct run *run = list->heads[i * 64 + bits_highest(list->filled[i])];
+            return run->npages >= npages ? run : NULL;
+        }
+    }
+    return NULL;
+}

@@ -25,4 +25,7 @@ void pma_runlist_remove(struct runlist *list, struct run *run);
 // NULL if there is none. It stays in the list.
 struct run *pma_runlist_find(const struct runlist *list, size_t npages, struct stream *stream);
 
+// One of the longest runs, if it has at least npages; else NULL. It stays in the list.
+struct run *pma_runlist_longest(const struct runlist *list, size_t npages);
+
 #endif

@@ -45,6 +45,7 @@ static void run_add(struct run *run, void *context) {
         stats->free_runs++;
         stats->clean_bytes += bytes;
         break;
+    case RUN_CLOSED:
     case RUN_UNUSED:
         break;
     }

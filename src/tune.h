@@ -80,6 +80,9 @@
 #define PMA_DIRTY_AGE 1000000000u
 // Runs purged in one batch: the lock is not held meanwhile, so they are out of reach for others.
 #define PMA_PURGE_BATCH 32
+// Free runs from this size on are not only purged but closed, PROT_NONE: they count neither as VmData nor against
+// strict overcommit. Smaller ones would cost more mappings than they are worth.
+#define PMA_CLOSE_MIN ((size_t)1 << 20)
 // Run descriptors taken from metadata memory at a time.
 #define PMA_RUN_BATCH 32
 
