@@ -61,14 +61,6 @@ static void descriptor_give(struct arena *arena, struct slab *slab) {
     arena->unused[capacity] = slab;
 }
 
-// The husk of a slab whose pages are gone. While it is in the inbox it waits: the drain comes here again.
-static void husk_recycle(struct arena *arena, struct slab *slab) {
-    if (!slab_is_queued(slab)) {
-        slab_set_state(slab, SLAB_UNUSED);
-        descriptor_give(arena, slab);
-    }
-}
-
 // ---- the queue of slabs with room
 
 // A slab that is in no queue points at itself.
@@ -118,22 +110,46 @@ static struct pages pages_of(const struct slab *slab) {
     return (struct pages){ slab->run.start, slab->run.npages, slab->run.shard, false };
 }
 
-// The slab is in state GONE, and in no queue. Its bin's next slab is smaller again.
-static void slab_release(struct arena *arena, struct slab *slab) {
-    struct bin *bin = slab_bin(slab);
-    bin->level -= bin->level > 0;
-    pma_slab_give_pages(pages_of(slab));
-    husk_recycle(arena, slab);
-}
-
-// Somebody else gave the pages back meanwhile.
+// The pages of a slab in state GONE were given back; its descriptor is of use again. It may still be in the inbox, or
+// on its way there: whoever meets it finds a slab that needs nothing, since the inbox's fields are not touched here.
 static void slab_bury(struct arena *arena, struct slab *slab) {
     struct bin *bin = slab_bin(slab);
     bin->level -= bin->level > 0;
     if (queue_has(slab)) {
         queue_remove(bin, slab);
     }
-    husk_recycle(arena, slab);
+    slab_set_state(slab, SLAB_UNUSED);
+    descriptor_give(arena, slab);
+}
+
+// Gives back the pages of a slab all of whose slots are free, if it still is in the state that was seen. Somebody
+// else may have done so meanwhile; then its descriptor is buried all the same.
+static void slab_release(struct arena *arena, struct slab *slab, uint64_t state) {
+    struct pages pages = pages_of(slab);
+    if (slab_change_state(slab, state, SLAB_GONE)) {
+        pma_slab_give_pages(pages);
+    }
+    slab_bury(arena, slab);
+}
+
+// Looks at a slab that the owner has just changed. A thread that frees a slab's last slot may have looked before the
+// change and gone away, and the owner may sleep from now on.
+static void slab_look_again(struct arena *arena, struct slab *slab) {
+    for (;;) {
+        uint64_t state = slab_load_state(slab);
+        if (slab_state_of(state) == SLAB_GONE) {
+            slab_bury(arena, slab);
+            return;
+        }
+        if (!slab_is_settled(state) || !pma_remote_is_complete(slab, slab->run.words)) {
+            return;
+        }
+        if (slab_change_state(slab, state, SLAB_GONE)) {
+            pma_slab_give_pages(pages_of(slab));
+            slab_bury(arena, slab);
+            return;
+        }
+    }
 }
 
 static struct slab *slab_new(struct arena *arena, struct bin *bin) {
@@ -205,11 +221,20 @@ static void slab_make_current(struct bin *bin, struct slab *slab) {
 }
 
 // The current slab is full: nobody looks at it until enough of it is freed.
-static void slab_detach(struct bin *bin, struct slab *slab) {
+static void slab_detach(struct arena *arena, struct bin *bin, struct slab *slab) {
     slab->run.count = slots_wanted(slab);
     slab->run.bias = (uint32_t)slab_slots(slab) - slab->run.count;
     bin->current = NULL;
     slab_set_state(slab, SLAB_DETACHED);
+    slab_look_again(arena, slab);
+}
+
+// The current slab is used no more: what is live in it keeps it until that is freed.
+static void slab_retire(struct arena *arena, struct bin *bin, struct slab *slab) {
+    bin->current = NULL;
+    slab->run.count = (uint32_t)pma_slab_count_live(slab);
+    slab_set_state(slab, SLAB_DETACHED);
+    slab_look_again(arena, slab);
 }
 
 static void slab_collect(struct slab *slab) {
@@ -251,8 +276,7 @@ static bool refill_from_other_slab(struct arena *arena, struct bin *bin) {
     return true;
 }
 
-// A class that is asked for often gets words of 64 slots. The slab of narrow words is used no more: what is live in
-// it keeps it until it is freed.
+// A class that is asked for often gets words of 64 slots.
 static bool is_outgrown(struct bin *bin, struct slab *slab) {
     if (slab->run.shift == 0 || slab->run.size > PMA_WIDE_SLOT_MAX) {
         return false;
@@ -270,13 +294,7 @@ static bool refill_wider(struct arena *arena, struct bin *bin, struct slab *slab
         return false;
     }
     slab_collect(slab);
-    slab->run.count = (uint32_t)pma_slab_count_live(slab);
-    if (slab->run.count == 0) {
-        slab_set_state(slab, SLAB_GONE);
-        slab_release(arena, slab);
-    } else {
-        slab_set_state(slab, SLAB_DETACHED);
-    }
+    slab_retire(arena, bin, slab);
     slab_make_current(bin, wide);
     window_next(bin, wide);
     return true;
@@ -296,7 +314,7 @@ PMA_SLOW static bool refill_rarely(struct arena *arena, struct bin *bin, struct 
         window_next(bin, slab);
         return true;
     }
-    slab_detach(bin, slab);
+    slab_detach(arena, bin, slab);
     return refill_from_other_slab(arena, bin);
 }
 
@@ -320,30 +338,25 @@ bool pma_arena_refill(struct arena *arena, struct bin *bin) {
 
 // ---- frees
 
-// So many slots are live in a slab that is not current: it is empty, or it has room.
+// So many slots are live in a slab that is not current: it is empty, or it has room, or is still nearly full.
 static void slab_settle(struct arena *arena, struct slab *slab, uint64_t state, uint32_t live) {
-    struct bin *bin = slab_bin(slab);
-    if (live != 0 && slab_state_of(state) == SLAB_ATTACHED) {
+    if (live == 0) {
+        slab_release(arena, slab, state);
+    } else if (slab_state_of(state) == SLAB_ATTACHED) {
         slab->run.count = live;
-        return;
-    }
-    if (!slab_change_state(slab, state, live == 0 ? SLAB_GONE : SLAB_ATTACHED)) {
-        slab_bury(arena, slab);
-    } else if (live != 0) {
+    } else if (slab_change_state(slab, state, SLAB_ATTACHED)) {
         slab->run.count = live;
         slab->run.bias = 0;
-        queue_append(bin, slab);
+        queue_append(slab_bin(slab), slab);
+        slab_look_again(arena, slab);
     } else {
-        if (queue_has(slab)) {
-            queue_remove(bin, slab);
-        }
-        slab_release(arena, slab);
+        slab_bury(arena, slab);
     }
 }
 
 void pma_arena_notice(struct arena *arena, struct slab *slab) {
     uint64_t state = slab_load_state(slab);
-    if (slab_state_of(state) == SLAB_ATTACHED || slab_state_of(state) == SLAB_DETACHED) {
+    if (slab_is_settled(state)) {
         arena->busy = 1;
         slab_settle(arena, slab, state, slab->run.bias);
         arena->busy = 0;
@@ -367,6 +380,7 @@ static void slab_drain(struct arena *arena, struct slab *slab) {
         slab_settle(arena, slab, state, slab->run.count + slab->run.bias - freed);
     } else {
         slab->run.count -= freed;
+        slab_look_again(arena, slab);
     }
 }
 
@@ -393,14 +407,12 @@ static void bin_rest(struct arena *arena, struct bin *bin) {
     bin->heat = 0;
     slab_collect(slab);
     slab->run.count = (uint32_t)pma_slab_count_live(slab);
-    if (slab->run.count == 0) {
-        slab_set_state(slab, SLAB_GONE);
-        slab_release(arena, slab);
-    } else if (slab->run.count == slab_slots(slab)) {
-        slab_detach(bin, slab);
+    if (slab->run.count == slab_slots(slab)) {
+        slab_detach(arena, bin, slab);
     } else {
         slab_set_state(slab, SLAB_ATTACHED);
         queue_append(bin, slab);
+        slab_look_again(arena, slab);
     }
 }
 
@@ -414,23 +426,30 @@ void pma_arena_rest(struct arena *arena) {
 
 // ---- after fork
 
-// In a forked child the thread that had this arena may have stopped between two stores of a fast path. live is the
-// truth; what follows from it is set again. A slot that was in neither live nor the window is found by a later refill.
+// In a forked child, threads are gone that may have stopped between two stores of a fast path, or between setting a
+// remote bit and putting the slab into the inbox. live and the remote bits are the truth; what follows from them is
+// set again. A slot that was in neither live nor the window is found by a later refill.
 static void slab_recount(struct run *run, void *context) {
     struct arena *arena = context;
     if (run_kind(run) != RUN_SLAB || run->owner != arena) {
         return;
     }
     struct slab *slab = slab_of(run);
+    __atomic_store_n(&run->remote->queued, 0, __ATOMIC_SEQ_CST);
+    pma_remote_collect(slab);
     uint64_t state = slab_load_state(slab);
+    if (!slab_is_settled(state)) {
+        return;
+    }
     uint32_t live = (uint32_t)pma_slab_count_live(slab);
     if (slab_state_of(state) == SLAB_DETACHED && live > run->bias) {
         run->count = live - run->bias;
-    } else if (slab_state_of(state) != SLAB_GONE && slab_state_of(state) != SLAB_CURRENT) {
+    } else {
         slab_settle(arena, slab, state, live);
     }
 }
 
 void pma_arena_recount(struct arena *arena) {
+    pma_inbox_forget(&arena->inbox);
     pma_pagemap_walk(slab_recount, arena);
 }

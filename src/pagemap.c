@@ -15,6 +15,7 @@ struct lock *pma_pagemap_lock(void) {
 
 #define ENTRIES_BYTES (PMA_LEAF_ENTRIES * sizeof(struct run *))
 #define PIECES (ENTRIES_BYTES / PMA_LEAF_PIECE)
+#define PIECE_ENTRIES (PMA_LEAF_ENTRIES / PIECES)
 // How much address space one piece describes.
 #define PIECE_SPAN (((size_t)1 << PMA_LEAF_SHIFT) / PIECES)
 
@@ -117,10 +118,16 @@ struct run *pma_pagemap_find_cover(uintptr_t address) {
     return NULL;
 }
 
+// Only pieces that were ever entered: the others would be read for nothing.
 static void leaf_walk(struct leaf *leaf, void (*visit)(struct run *run, void *context),
                       void *context) {
     uintptr_t start = (uintptr_t)leaf->top << PMA_LEAF_SHIFT;
+    uint32_t pieces = __atomic_load_n(&leaf->pieces, __ATOMIC_ACQUIRE);
     for (size_t granule = 0; granule < PMA_LEAF_ENTRIES; granule++) {
+        if ((pieces & 1u << granule / PIECE_ENTRIES) == 0) {
+            granule += PIECE_ENTRIES - 1;
+            continue;
+        }
         struct run *run = __atomic_load_n(&leaf->entries[granule], __ATOMIC_ACQUIRE);
         if (run != NULL && run->start == start + (granule << PMA_GRANULE_SHIFT)) {
             visit(run, context);

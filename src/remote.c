@@ -12,9 +12,7 @@ void pma_slab_give_pages(struct pages pages) {
     pma_pageheap_give(pages);
 }
 
-// True if every live slot of the slab was freed remotely. What is read may change meanwhile, but whoever changes it
-// in a way that matters changes the state too, and the caller compares that.
-static bool is_complete(const struct slab *slab, size_t words) {
+bool pma_remote_is_complete(const struct slab *slab, size_t words) {
     for (size_t word = 0; word < words; word++) {
         uint64_t bits = __atomic_load_n(&slab->run.remote->bits[word], __ATOMIC_SEQ_CST);
         if (bits != __atomic_load_n(&slab->live[word], __ATOMIC_SEQ_CST)) {
@@ -26,16 +24,20 @@ static bool is_complete(const struct slab *slab, size_t words) {
 
 // The last slot of a slab was freed, perhaps: its owner may sleep for ever, so whoever notices gives the pages back.
 // The slab's own fields may no longer be read after the change of state, since the owner may use the descriptor again
-// at once; pages was read before the caller's slot was freed, while the slab could not go away.
+// at once; pages was read before the caller's slot was freed, while the slab could not go away. A change that fails
+// may be the owner's, who attached the slab and looks at it no more: so this looks again.
 static void claim_if_complete(struct slab *slab, uint32_t incarnation, struct pages pages,
                               size_t words) {
-    uint64_t state = slab_load_state(slab);
-    if (slab_incarnation_of(state) != incarnation ||
-        (slab_state_of(state) != SLAB_ATTACHED && slab_state_of(state) != SLAB_DETACHED)) {
-        return;
-    }
-    if (is_complete(slab, words) && slab_change_state(slab, state, SLAB_GONE)) {
-        pma_slab_give_pages(pages);
+    for (;;) {
+        uint64_t state = slab_load_state(slab);
+        if (slab_incarnation_of(state) != incarnation || !slab_is_settled(state) ||
+            !pma_remote_is_complete(slab, words)) {
+            return;
+        }
+        if (slab_change_state(slab, state, SLAB_GONE)) {
+            pma_slab_give_pages(pages);
+            return;
+        }
     }
 }
 
@@ -66,10 +68,15 @@ enum remote_outcome pma_remote_free(struct slab *slab, uint64_t index, struct in
     if (pushed) {
         inbox_push(inbox, slab);
     }
-    if ((old | bit) == slab_live(slab, word)) {
+    // Loaded again: the owner may have freed the word's other slots since.
+    if ((old | bit) == __atomic_load_n(&slab->live[word], __ATOMIC_SEQ_CST)) {
         claim_if_complete(slab, incarnation, pages, words);
     }
     return pushed ? REMOTE_PUSHED : REMOTE_DONE;
+}
+
+void pma_inbox_forget(struct inbox *inbox) {
+    __atomic_store_n(&inbox->head, NULL, __ATOMIC_SEQ_CST);
 }
 
 struct slab *pma_inbox_take_all(struct inbox *inbox) {
@@ -102,5 +109,7 @@ size_t pma_remote_collect(struct slab *slab) {
         slab_set_live(slab, word, live & ~freed);
         count += bits_count(freed);
     }
+    // A thread that frees the last slot meanwhile saw an incomplete word and went away: the caller looks after this.
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
     return count;
 }

@@ -30,6 +30,11 @@ PMA_INLINE uint32_t slab_incarnation_of(uint64_t state) {
     return (uint32_t)(state >> 32);
 }
 
+// The slab is not current: whoever finds all of it freed may give its pages back.
+PMA_INLINE bool slab_is_settled(uint64_t state) {
+    return slab_state_of(state) == SLAB_ATTACHED || slab_state_of(state) == SLAB_DETACHED;
+}
+
 // From the state that was seen to another; false if it is no longer that.
 PMA_INLINE bool slab_change_state(struct slab *slab, uint64_t seen, enum slab_state to) {
     uint64_t changed =
@@ -63,6 +68,13 @@ PMA_INLINE bool inbox_is_empty(const struct inbox *inbox) {
 // Takes all; the caller follows the links by pma_inbox_next, once for each, before it looks at the slab's words.
 struct slab *pma_inbox_take_all(struct inbox *inbox);
 struct slab *pma_inbox_next(struct slab *slab);
+
+// In a forked child: what was in the inbox, or on its way there, is found by other means.
+void pma_inbox_forget(struct inbox *inbox);
+
+// True if every live slot of the slab was freed remotely. What is read may change meanwhile, but whoever changes it in
+// a way that matters changes the state too: load that before, and compare after.
+bool pma_remote_is_complete(const struct slab *slab, size_t words);
 
 // The owner clears the slots of its slab that were freed remotely; how many there were. A remote bit on a slot that
 // is not live was freed twice: that ends the program.

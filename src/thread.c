@@ -67,6 +67,13 @@ static void pool_give(struct arena *arena) {
     lock_unlock(&threads.lock);
 }
 
+static void recount_if_due(struct arena *arena) {
+    if (unlikely(arena->recount != 0)) {
+        arena->recount = 0;
+        pma_arena_recount(arena);
+    }
+}
+
 // From here on only the calling thread drains it.
 static struct arena *arena_adopt(void) {
     struct arena *arena = pool_take();
@@ -80,10 +87,7 @@ static struct arena *arena_adopt(void) {
     __atomic_store_n(&arena->idle, 0, __ATOMIC_SEQ_CST);
     lock_unlock(&arena->adoption);
     arena->busy = 1;
-    if (arena->recount != 0) {
-        arena->recount = 0;
-        pma_arena_recount(arena);
-    }
+    recount_if_due(arena);
     return arena;
 }
 
@@ -146,6 +150,7 @@ struct arena *pma_arena_enter(void) {
         return pma_arena_enter_bound();
     }
     arena->busy = 1;
+    recount_if_due(arena);
     return arena;
 }
 
@@ -194,10 +199,11 @@ void pma_thread_after_fork(void) {
         if (!pma_meta_is_wiped()) {
             pma_stream_forget(arena->stream);
         }
+        // The forking thread's own too, unless there never was another thread to free into it.
+        arena->recount |= threads.count > 1;
         if (arena == pma_self || arena->busy != 0) {
             continue;
         }
-        arena->recount |= __atomic_load_n(&arena->idle, __ATOMIC_SEQ_CST) == 0;
         __atomic_store_n(&arena->idle, 1, __ATOMIC_SEQ_CST);
         arena->idle_next = threads.idle;
         threads.idle = arena;
