@@ -177,13 +177,13 @@ PMA_SLOW void pma_stream_refill(struct stream *stream) {
     }
     if (stream->counter == 0) {
         stream->counter = REFILL_BLOCKS;
-        stream->left = PMA_STREAM_DRAWS;
+        stream->left = PMA_STREAM_DRAWS >> PMA_BENCH_BYTE_DRAWS;
         return;
     }
     __builtin_memcpy(stream->key, &blocks[1].c, sizeof(stream->key));
     __builtin_memset(stream->draws + PMA_STREAM_DRAWS - KEY_DRAWS, 0, KEY_DRAWS);
     stream->counter = 0;
-    stream->left = PMA_STREAM_DRAWS - KEY_DRAWS;
+    stream->left = (PMA_STREAM_DRAWS - KEY_DRAWS) >> PMA_BENCH_BYTE_DRAWS;
 }
 
 // As many nibbles as n - 1 has, and again if they lie above the largest multiple of n, where the

@@ -105,6 +105,12 @@
 // Draws prepared at once. 512 bytes of the stream, so that a draw's share of a refill is a few instructions.
 #define PMA_STREAM_DRAWS 1024
 
+// 1 in a library that is built for bench/schipper alone: half of the draws are thrown away, as if each took a byte of
+// the stream, to show what the nibble saves.
+#ifndef PMA_BENCH_BYTE_DRAWS
+#define PMA_BENCH_BYTE_DRAWS 0
+#endif
+
 _Static_assert(PMA_SLOT_MIN == 16, "every slot is 16-byte aligned, as max_align_t asks");
 
 #endif
