@@ -4,6 +4,7 @@ Shared by run, compare and count. An allocator is a pair of a name and a library
 the one whose library is empty.
 """
 
+import argparse
 import glob
 import json
 import os
@@ -25,6 +26,13 @@ DEBIAN = [
 def fail(text):
     sys.stderr.write("%s: %s\n" % (os.path.basename(sys.argv[0]), text))
     sys.exit(1)
+
+
+def parser(text):
+    """A parser of options whose help is the script's own head: a sentence, the usage, the rest."""
+    sentence, usage, rest = text.split("\n\n", 2)
+    return argparse.ArgumentParser(usage=usage.strip(), description=sentence, epilog=rest,
+                                   formatter_class=argparse.RawDescriptionHelpFormatter)
 
 
 def parse(words):

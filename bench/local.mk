@@ -28,7 +28,7 @@ libpambyte_la_LDFLAGS = $(pam_public_ldflags) -rpath /nowhere -avoid-version
 libpambyte_la_DEPENDENCIES = src/pamalloc.sym
 
 dist_noinst_SCRIPTS += bench/compare bench/count bench/report bench/run
-EXTRA_DIST += bench/allocators.py
+EXTRA_DIST += bench/README bench/allocators.py
 
 CLEANFILES += $(bench_programs) libpambyte.la bench/results.jsonl bench/machine.json bench/table.txt bench/table.md \
 	bench/pages.svg bench/threads.svg bench/speed.svg bench/peak.svg
