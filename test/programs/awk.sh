@@ -1,9 +1,10 @@
 #!/bin/sh
 # awk, whichever this system has: arrays, strings, regular expressions, pipes.
+# Packages: mawk
 
 . "$(dirname "$0")/lib.sh"
 begin 120
-need awk mawk
+need awk
 tool=$(basename "$(readlink -f "$(command -v awk)")")
 version "$tool $("$tool" -W version 2>/dev/null || "$tool" --version)"
 

@@ -1,9 +1,10 @@
 #!/bin/sh
 # bash: arrays, associative arrays, strings, functions, subshells, pipelines, traps and here-documents.
+# Packages: bash
 
 . "$(dirname "$0")/lib.sh"
 begin 120
-need bash bash
+need bash
 version "$(bash --version)"
 
 prove bash bash -c :

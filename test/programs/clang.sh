@@ -1,9 +1,10 @@
 #!/bin/sh
 # clang compiles the same file, analyses a small one and optimises a generated one.
+# Packages: clang g++
 
 . "$(dirname "$0")/lib.sh"
 begin 240
-need clang clang
+need clang
 version "$(clang --version)"
 
 cp "$here/everything.cc" "$dir/data/everything.cc"

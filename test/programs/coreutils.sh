@@ -1,9 +1,10 @@
 #!/bin/sh
 # coreutils: sort with several threads and with temporary files, and the tools that people put around it.
+# Packages: coreutils gzip
 
 . "$(dirname "$0")/lib.sh"
 begin 120
-need sort coreutils
+need sort
 version "$(sort --version)"
 
 prove sort sort /dev/null

@@ -1,10 +1,11 @@
 #!/bin/sh
 # g++ compiles a file that includes most of the standard library: the objects must be equal byte for byte. The program
 # that it made runs too.
+# Packages: g++
 
 . "$(dirname "$0")/lib.sh"
 begin 240
-need g++ g++
+need g++
 version "$(g++ --version)"
 
 cp "$here/everything.cc" "$dir/data/everything.cc"

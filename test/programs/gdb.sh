@@ -1,11 +1,12 @@
 #!/bin/sh
 # gdb itself under the library, with a program under it that has the library too: breakpoints, a backtrace, expressions,
 # a call into the program (which allocates), a watchpoint.
+# Packages: gdb gcc libc6-dev
 
 . "$(dirname "$0")/lib.sh"
 begin 120
-need gdb gdb
-need gcc gcc
+need gdb
+need gcc
 version "$(gdb --version)"
 
 cat >"$dir/data/tree.c" <<'C'
@@ -42,7 +43,8 @@ prove gdb gdb -nx -batch -ex 'print 1'
 
 work() {
     gdb -nx -batch -ex 'set startup-with-shell off' -ex 'set debuginfod enabled off' -ex 'break grow if key == 6' \
-        -ex run -ex backtrace -ex 'info args' -ex 'up 2' -ex 'info args' -ex delete -ex 'watch made if made == 5' -ex continue -ex 'print made' \
+        -ex run -ex backtrace -ex 'info args' -ex 'up 2' -ex 'info args' -ex delete \
+        -ex 'watch made if made == 5' -ex continue -ex 'print made' \
         -ex delete -ex 'break tree.c:25' -ex continue -ex 'print *root->left' -ex 'print grow(9)->right->key' \
         -ex 'print $_strlen("four")' -ex 'python print(sum(len(s.name) for s in gdb.selected_frame().block()))' \
         -ex continue "$dir/data/tree" </dev/null

@@ -1,9 +1,10 @@
 #!/bin/sh
 # git on a history of some thousand objects: import, log, gc, blame, fsck, clone.
+# Packages: git
 
 . "$(dirname "$0")/lib.sh"
 begin 180
-need git git
+need git
 version "$(git --version)"
 
 GIT_CONFIG_NOSYSTEM=1

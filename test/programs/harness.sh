@@ -1,6 +1,7 @@
 #!/bin/sh
 # The scripts of this folder can fail: lib.sh finds each kind of difference, a preload that did nothing, a second heap,
 # a process left behind, a server that crashed, a hang.
+# Packages: gcc libc6-dev
 
 . "$(dirname "$0")/lib.sh"
 begin 120
@@ -120,13 +121,13 @@ INNER
 
 expect 77 'SKIP: no-such-program is not installed' 'a missing program' <<'INNER'
 begin 20
-need no-such-program no-such-package
+need no-such-program
 INNER
 
 CI=true
 expect 99 'SKIP: no-such-program is not installed' 'a missing program where none may be missing' <<'INNER'
 begin 20
-need no-such-program no-such-package
+need no-such-program
 INNER
 CI=
 

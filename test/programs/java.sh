@@ -1,11 +1,12 @@
 #!/bin/sh
 # OpenJDK compiles and runs a threaded program: the classes must be equal byte for byte. Then each other collector that
 # a small heap allows.
+# Packages: openjdk-17-jdk-headless
 
 . "$(dirname "$0")/lib.sh"
 begin 240
-need javac default-jdk-headless
-need java default-jdk-headless
+need javac
+need java
 version "$(java -version 2>&1)"
 
 cp "$here/Threads.java" "$dir/data/Threads.java"

@@ -3,9 +3,10 @@
 # It is sourced, never run. A script declares itself, says what it needs, proves that the library would be at work in
 # the program, and compares:
 #
+#     # Packages: sqlite3             Debian's packages that have what it needs
 #     . "$(dirname "$0")/lib.sh"
 #     begin 120                       the seconds after which the whole script is stopped
-#     need sqlite3 sqlite3            a command, and the Debian package that has it
+#     need sqlite3
 #     version "$(sqlite3 --version)"  what the table of `make check-programs` shows
 #     prove sqlite3 sqlite3 :memory: 'select 1'
 #     compare work                    work: a function, or a command with its arguments
@@ -103,7 +104,8 @@ finish() {
 }
 
 need() {
-    command -v "$1" >/dev/null 2>&1 || skip "$1 is not installed (Debian package $2)"
+    command -v "$1" >/dev/null 2>&1 ||
+        skip "$1 is not installed (Debian packages: $(sed -n 's/^# Packages: //p' "$0"))"
 }
 
 version() {
@@ -115,7 +117,7 @@ find_python() {
     if [ -x /usr/bin/python3 ]; then
         python=/usr/bin/python3
     else
-        need python3 python3
+        need python3
         python=$(command -v python3)
     fi
 }
@@ -291,7 +293,7 @@ mapped() {
 
 # children PID: the process ids of its living children.
 children() {
-    cat "/proc/$1/task/"*/children
+    cat "/proc/$1/task/"*/children 2>/dev/null || true
 }
 
 # free_port: a port of 127.0.0.1 that nobody listens on at this moment.

@@ -1,9 +1,10 @@
 #!/bin/sh
 # make: a thousand targets with pattern rules, functions, two jobs at a time and a second run that finds nothing to do.
+# Packages: make
 
 . "$(dirname "$0")/lib.sh"
 begin 120
-need make make
+need make
 version "$(make --version)"
 
 cat >"$dir/data/Makefile" <<'MAKE'

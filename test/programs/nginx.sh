@@ -1,11 +1,12 @@
 #!/bin/sh
 # nginx with two workers under a load of eight clients: files, ranges, compression, a listing, server-side includes and
 # a proxy to itself; in the middle of it the workers are replaced.
+# Packages: nginx python3
 
 . "$(dirname "$0")/lib.sh"
 begin 180
 PATH=$PATH:/usr/sbin
-need nginx nginx
+need nginx
 find_python
 version "$(nginx -v 2>&1)"
 

@@ -1,9 +1,10 @@
 #!/bin/sh
 # openssl: digests, ciphers, keys, a certificate, a signature and a handshake with itself.
+# Packages: openssl
 
 . "$(dirname "$0")/lib.sh"
 begin 120
-need openssl openssl
+need openssl
 version "$(openssl version)"
 
 prove openssl openssl version

@@ -1,9 +1,10 @@
 #!/bin/sh
 # perl: hashes, strings, regular expressions, interpreter threads, forked children.
+# Packages: perl
 
 . "$(dirname "$0")/lib.sh"
 begin 180
-need perl perl
+need perl
 version "$(perl -e 'print "$^V\n"')"
 
 prove perl perl -e 1

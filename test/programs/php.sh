@@ -1,10 +1,11 @@
 #!/bin/sh
 # php: its own memory manager, and once more with every block in malloc (USE_ZEND_ALLOC=0). Option -n keeps php from
 # opening modules: it opens them with RTLD_DEEPBIND, which gives them the C library's malloc and free under any preload.
+# Packages: php-cli
 
 . "$(dirname "$0")/lib.sh"
 begin 120
-need php php-cli
+need php
 version "$(php --version)"
 
 prove php php -n -r ';'

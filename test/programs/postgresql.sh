@@ -1,6 +1,7 @@
 #!/bin/sh
 # PostgreSQL: initdb, then pgbench with eight clients, each served by a process that the postmaster forks; then the
 # sums that its transactions must leave equal, and queries with sorts, hashes, JSON and parallel workers.
+# Packages: postgresql
 
 . "$(dirname "$0")/lib.sh"
 
@@ -14,8 +15,8 @@ for bin in /usr/lib/postgresql/*/bin /usr/local/pgsql/bin; do
         break
     fi
 done
-need postgres postgresql
-need pgbench postgresql
+need postgres
+need pgbench
 version "$(postgres --version)"
 
 cp "$lib" "$dir/libpreload.so"
@@ -23,7 +24,7 @@ chmod 755 "$dir/libpreload.so"
 lib=$dir/libpreload.so
 if [ "$(id -u)" -eq 0 ]; then
     id postgres >/dev/null 2>&1 || skip "there is no user postgres to run the server as"
-    need setpriv util-linux
+    need setpriv
     chown -R postgres "$dir"
     as_user='setpriv --reuid=postgres --regid=postgres --init-groups'
 else

@@ -1,6 +1,7 @@
 #!/bin/sh
 # python3 with threads, with processes forked while threads run, and with spawned processes; then once more with every
 # object of the interpreter in malloc instead of in its own arenas.
+# Packages: python3
 
 . "$(dirname "$0")/lib.sh"
 begin 240

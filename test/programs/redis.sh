@@ -1,11 +1,12 @@
 #!/bin/sh
 # redis-server under redis-benchmark; then a data set whose digest must be the same in memory, after a save by a forked
 # child and a start from that file, and without the library.
+# Packages: redis-server redis-tools
 
 . "$(dirname "$0")/lib.sh"
 begin 240
-need redis-server redis-server
-need redis-benchmark redis-tools
+need redis-server
+need redis-benchmark
 version "$(redis-server --version)"
 
 # The data set, in the commands that redis-cli --pipe takes.

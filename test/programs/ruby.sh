@@ -1,9 +1,10 @@
 #!/bin/sh
 # ruby: hashes, strings, threads, forked children, garbage collection with compaction.
+# Packages: ruby
 
 . "$(dirname "$0")/lib.sh"
 begin 120
-need ruby ruby
+need ruby
 version "$(ruby --version)"
 
 prove ruby ruby -e 1

@@ -1,9 +1,10 @@
 #!/bin/sh
 # sqlite3 sorts a million rows, in memory and through a file, and builds an index over them.
+# Packages: sqlite3
 
 . "$(dirname "$0")/lib.sh"
 begin 180
-need sqlite3 sqlite3
+need sqlite3
 version "$(sqlite3 --version)"
 
 prove sqlite3 sqlite3 :memory: 'select 1'

@@ -1,10 +1,11 @@
 #!/bin/sh
 # tar and gzip of a tree of some thousand files: pack, list, compare, unpack.
+# Packages: tar gzip
 
 . "$(dirname "$0")/lib.sh"
 begin 120
-need tar tar
-need gzip gzip
+need tar
+need gzip
 version "$(tar --version)"
 
 mkdir "$dir/data/tree"

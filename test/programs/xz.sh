@@ -1,9 +1,10 @@
 #!/bin/sh
 # xz with two threads: compressed, tested, unpacked.
+# Packages: xz-utils
 
 . "$(dirname "$0")/lib.sh"
 begin 120
-need xz xz-utils
+need xz
 version "$(xz --version)"
 
 prove xz xz --version
