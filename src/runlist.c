@@ -79,17 +79,26 @@ static struct run *shortest(struct run *run, size_t npages) {
     return best;
 }
 
+// Any fit at all, however far back it is.
+static struct run *first_fit(struct run *run, size_t npages) {
+    while (run != NULL && run->npages < npages) {
+        run = run->next;
+    }
+    return run;
+}
+
+// Runs that are too short may fill the beginning of the first list: the rest of it is looked at when no other list
+// has a run.
 struct run *pma_runlist_find(const struct runlist *list, size_t npages, struct stream *stream) {
-    size_t first = bin_of(npages);
-    for (size_t bin = filled_from(list, first); bin < PMA_RUNLIST_BINS;
-         bin = filled_from(list, bin + 1)) {
+    size_t first = filled_from(list, bin_of(npages));
+    for (size_t bin = first; bin < PMA_RUNLIST_BINS; bin = filled_from(list, bin + 1)) {
         struct run *run = bin <= PMA_EXACT_PAGES ? choose(list->heads[bin], stream)
                                                  : shortest(list->heads[bin], npages);
         if (run != NULL) {
             return run;
         }
     }
-    return NULL;
+    return first < PMA_RUNLIST_BINS ? first_fit(list->heads[first], npages) : NULL;
 }
 
 struct run *pma_runlist_longest(const struct runlist *list, size_t npages) {
