@@ -38,3 +38,31 @@ test_unit_random_CPPFLAGS = $(UNIT_CPPFLAGS)
 test_unit_random_CFLAGS = $(UNIT_CFLAGS)
 test_unit_random_LDFLAGS = $(UNIT_LINK)
 test_unit_random_LDADD = $(UNIT_LIBS)
+
+# From the page heap upwards.
+heap_programs = \
+	test/unit/runlist \
+	test/unit/class \
+	test/unit/slab
+
+check_PROGRAMS += $(heap_programs)
+TESTS += $(heap_programs)
+valgrind_tests += $(heap_programs)
+
+test_unit_runlist_SOURCES = test/unit/runlist.c
+test_unit_runlist_CPPFLAGS = $(UNIT_CPPFLAGS)
+test_unit_runlist_CFLAGS = $(UNIT_CFLAGS)
+test_unit_runlist_LDFLAGS = $(UNIT_LINK)
+test_unit_runlist_LDADD = $(UNIT_LIBS)
+
+test_unit_class_SOURCES = test/unit/class.c
+test_unit_class_CPPFLAGS = $(UNIT_CPPFLAGS)
+test_unit_class_CFLAGS = $(UNIT_CFLAGS)
+test_unit_class_LDFLAGS = $(UNIT_LINK)
+test_unit_class_LDADD = $(UNIT_LIBS)
+
+test_unit_slab_SOURCES = test/unit/slab.c
+test_unit_slab_CPPFLAGS = $(UNIT_CPPFLAGS)
+test_unit_slab_CFLAGS = $(UNIT_CFLAGS)
+test_unit_slab_LDFLAGS = $(UNIT_LINK)
+test_unit_slab_LDADD = $(UNIT_LIBS)

@@ -1,0 +1,165 @@
+// class.c - the list of slot sizes and every shape of every class, all of them, for each page size.
+#include <config.h>
+
+#include "base.h"
+#include "class.h"
+#include "harness.h"
+#include "os.h"
+#include "slab.h"
+
+// ---- sizes
+
+// The list of the header, spelled out: 16-byte steps to 256, then 16 per doubling.
+static size_t slow_sizes(size_t sizes[PMA_CLASSES]) {
+    size_t count = 0;
+    sizes[count++] = 16;
+    for (size_t size = 16; size <= 256; size += 16) {
+        sizes[count++] = size;
+    }
+    for (size_t doubling = 256; doubling < PMA_SLOT_MAX; doubling *= 2) {
+        for (size_t i = 1; i <= 16; i++) {
+            sizes[count++] = doubling + i * doubling / 16;
+        }
+    }
+    return count;
+}
+
+static void check_sizes(void) {
+    size_t sizes[PMA_CLASSES];
+    REQUIRE(slow_sizes(sizes) == PMA_CLASSES);
+    for (unsigned class = 0; class < PMA_CLASSES; class ++) {
+        CHECK_EQ(class_size(class), sizes[class]);
+        CHECK_EQ(class_size(class) % PMA_SLOT_MIN, 0);
+    }
+    unsigned class = 0;
+    for (size_t size = 0; size <= PMA_SLOT_MAX; size++) {
+        while (size > 0 && (class == 0 || sizes[class] < size)) {
+            class ++;
+        }
+        if (class_of(size) != class) {
+            CHECK_SAY(false, "class_of(%zu) is %u and not %u", size, class_of(size), class);
+        }
+    }
+    CHECK_EQ(class_size(PMA_CLASSES - 1), PMA_SLOT_MAX);
+}
+
+// Rounding wastes at most 15 bytes up to 256, and a sixteenth above.
+static void check_rounding(void) {
+    for (size_t size = 1; size <= PMA_SLOT_MAX; size++) {
+        size_t waste = class_size(class_of(size)) - size;
+        if (size <= 256 ? waste > 15 : waste * 16 >= size) {
+            CHECK_SAY(false, "%zu bytes waste %zu", size, waste);
+        }
+    }
+}
+
+// Whatever is a multiple of a power of two up to the page has slots that are so, too: pma_alloc_aligned counts on it.
+static void check_multiples(void) {
+    for (size_t alignment = 16; alignment <= PMA_SLOT_MAX; alignment *= 2) {
+        for (size_t size = alignment; size <= PMA_SLOT_MAX; size += alignment) {
+            if (class_size(class_of(size)) % alignment != 0) {
+                CHECK_SAY(false, "slots for %zu are no multiples of %zu", size, alignment);
+            }
+        }
+    }
+}
+
+// ---- shapes
+
+static void check_mask(void) {
+    for (unsigned shift = 0; shift <= 2; shift++) {
+        for (unsigned bit = 0; bit < 64; bit++) {
+            CHECK_EQ(shape_mask(shift) >> bit & 1, bit % (1u << shift) == 0);
+        }
+    }
+}
+
+static bool is_same(struct shape a, struct shape b) {
+    return a.npages == b.npages && a.words == b.words && a.shift == b.shift;
+}
+
+static size_t shape_slots(struct shape shape) {
+    return (size_t)shape.words * (64u >> shape.shift);
+}
+
+static void check_shape(size_t size, unsigned level, struct shape shape) {
+    size_t bytes = (size_t)shape.npages << pma_page_shift;
+    size_t used = shape_slots(shape) * size;
+    bool good = shape.words >= 1 && shape.words <= PMA_SLAB_WORDS_MAX && shape.shift <= 2;
+    CHECK_SAY(good, "%zu at level %u: %u words, shift %u", size, level, shape.words, shape.shift);
+    // Short words are for slabs of one word, and large slots have no others.
+    CHECK(shape.shift == 0 || shape.words == 1);
+    CHECK(size <= PMA_WIDE_SLOT_MAX || shape.shift == 2);
+    CHECK_SAY(bytes >= used && bytes - used < pma_page_size,
+              "%zu at level %u: %zu bytes for slots of %zu", size, level, bytes, used);
+    // A slab of many words ends well: slots of 48 bytes on a page of 64 KiB leave 1024 of it, more than all others.
+    CHECK_SAY(shape.words < 16 || (bytes - used) * 63 <= used, "%zu at level %u: tail of %zu", size,
+              level, bytes - used);
+    size_t span = pma_slab_span_words(size, shape);
+    CHECK_SAY(span >= shape.words && span <= PMA_SLAB_WORDS_MAX + 1, "%zu at level %u: span %zu",
+              size, level, span);
+    unsigned capacity = pma_slab_capacity(span);
+    REQUIRE(capacity < PMA_SLAB_CAPACITIES);
+    CHECK_AT_MOST(span, pma_slab_capacities[capacity]);
+    CHECK(capacity == 0 || pma_slab_capacities[capacity - 1] < span);
+    // A descriptor against what it describes: most is 384 bytes for 4096.
+    CHECK_AT_MOST(pma_slab_descriptor_size(capacity) * 10, bytes);
+}
+
+static void check_levels(unsigned class) {
+    size_t size = class_size(class);
+    struct shape before = { 0, 0, 0 };
+    for (unsigned level = 0; level < PMA_LEVELS; level++) {
+        struct shape shape = pma_class_shape(size, level);
+        check_shape(size, level, shape);
+        CHECK_SAY(shape_slots(shape) >= shape_slots(before), "%zu shrinks at level %u", size,
+                  level);
+        CHECK_SAY(level == 0 || shape_slots(shape) <= 5 * shape_slots(before),
+                  "%zu jumps at level %u", size, level);
+        before = shape;
+    }
+    CHECK_SAY(is_same(before, pma_class_shape(size, PMA_LEVELS)), "%zu grows on", size);
+    // At last a slab has words of 64 slots, up to the size where those show a gain, and it is no longer than that takes:
+    // twice, if it ends better so.
+    CHECK_SAY(before.shift == (size > PMA_WIDE_SLOT_MAX ? 2 : 0), "%zu ends with shift %u", size,
+              before.shift);
+    size_t most = 2 * size_max(PMA_SLAB_BYTES_MAX, 64 * size);
+    CHECK_AT_MOST((size_t)before.npages << pma_page_shift, align_up(most, pma_page_size));
+}
+
+// The first slab of a class is as small as a page allows: one page, or 16 slots.
+static void check_first(unsigned class) {
+    size_t size = class_size(class);
+    struct shape shape = pma_class_shape(size, 0);
+    size_t least = align_up(16 * size, pma_page_size);
+    size_t tight = size_max(least, 2 * pma_page_size);
+    CHECK_AT_MOST((size_t)shape.npages << pma_page_shift, tight);
+}
+
+// Classes of whole pages are exact.
+static void check_exact(unsigned class) {
+    size_t size = class_size(class);
+    for (unsigned level = 0; level < PMA_LEVELS && size % pma_page_size == 0; level++) {
+        struct shape shape = pma_class_shape(size, level);
+        CHECK_EQ((size_t)shape.npages << pma_page_shift, shape_slots(shape) * size);
+    }
+}
+
+int main(void) {
+    static const char *const pages[] = { "4096", "16384", "65536" };
+    test_begin(60);
+    check_sizes();
+    check_rounding();
+    check_multiples();
+    check_mask();
+    for (size_t i = 0; i < 3; i++) {
+        REQUIRE(setenv("PMA_TEST_PAGE", pages[i], 1) == 0);
+        pma_os_init();
+        for (unsigned class = 0; class < PMA_CLASSES; class ++) {
+            check_levels(class);
+            check_first(class);
+            check_exact(class);
+        }
+    }
+    return test_end();
+}

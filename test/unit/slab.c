@@ -1,0 +1,206 @@
+// slab.c - positions are exact for every byte of every shape, and a new slab is all free.
+#include <config.h>
+
+#include "base.h"
+#include "class.h"
+#include "harness.h"
+#include "os.h"
+#include "slab.h"
+
+#include <sys/mman.h>
+
+// Room for the largest descriptor, with a margin behind it that must stay as it is.
+#define MARGIN 256
+#define MARGIN_BYTE 0xa5
+
+static struct { _Alignas(PMA_APART) unsigned char bytes[8192]; } room;
+
+// No memory is needed where a slab begins: nothing here looks at slots.
+#define SLAB_START ((uintptr_t)0x123456780000)
+#define OWNER ((struct arena *)(uintptr_t)0x7000)
+#define BIN 192
+
+static struct slab *slab_make(size_t size, struct shape shape) {
+    struct slab *slab = (struct slab *)room.bytes;
+    unsigned capacity = pma_slab_capacity(pma_slab_span_words(size, shape));
+    size_t bytes = pma_slab_descriptor_size(capacity);
+    REQUIRE(bytes + MARGIN <= sizeof(room.bytes));
+    memset(room.bytes, 0xff, bytes);
+    memset(room.bytes + bytes, MARGIN_BYTE, MARGIN);
+    slab->run.capacity = (uint8_t)capacity;
+    pma_slab_init(slab, SLAB_START, size, shape, OWNER, BIN);
+    for (size_t i = 0; i < MARGIN; i++) {
+        CHECK_EQ(room.bytes[bytes + i], MARGIN_BYTE);
+    }
+    return slab;
+}
+
+// ---- descriptors
+
+static void check_capacities(void) {
+    for (size_t words = 1; words <= PMA_SLAB_WORDS_MAX + 1; words++) {
+        unsigned capacity = pma_slab_capacity(words);
+        REQUIRE(capacity < PMA_SLAB_CAPACITIES);
+        CHECK_AT_MOST(words, pma_slab_capacities[capacity]);
+        CHECK(capacity == 0 || pma_slab_capacities[capacity - 1] < words);
+    }
+    for (unsigned capacity = 0; capacity < PMA_SLAB_CAPACITIES; capacity++) {
+        size_t size = pma_slab_descriptor_size(capacity);
+        CHECK_EQ(size % PMA_APART, 0);
+        CHECK(capacity == 0 || size >= pma_slab_descriptor_size(capacity - 1));
+    }
+}
+
+// What the owner writes and what others write lie PMA_APART bytes apart or more, all of it inside the descriptor.
+static void check_layout(const struct slab *slab) {
+    size_t words = pma_slab_capacities[slab->run.capacity];
+    const char *remote = (const char *)slab->run.remote;
+    const char *end = (const char *)slab + pma_slab_descriptor_size(slab->run.capacity);
+    CHECK_EQ((uintptr_t)remote % PMA_APART, 0);
+    CHECK((const char *)&slab->live[words] <= remote);
+    CHECK((const char *)&slab->run.remote->bits[words] <= end);
+}
+
+static void check_new(const struct slab *slab, size_t size, struct shape shape) {
+    const struct run *run = &slab->run;
+    CHECK_EQ(run_kind(run), RUN_SLAB);
+    CHECK_EQ(run->npages, shape.npages);
+    CHECK_EQ(run->start, SLAB_START);
+    CHECK_EQ(run->base, SLAB_START);
+    CHECK_EQ(run->size, size);
+    CHECK_EQ(run->words, shape.words);
+    CHECK_EQ(run->shift, shape.shift);
+    CHECK_EQ(run->owner, OWNER);
+    CHECK_EQ(run->bin, BIN);
+    CHECK_EQ(run->count + run->bias, 0);
+    CHECK_EQ(slab_slots(slab), (size_t)shape.words * (64u >> shape.shift));
+    CHECK_EQ(pma_slab_count_live(slab), 0);
+    CHECK_EQ(pma_slab_scan(slab), run->room);
+    CHECK_EQ(bits_count(run->room), shape.words);
+    CHECK(run->room == ~(uint64_t)0 || run->room == ((uint64_t)1 << shape.words) - 1);
+    for (size_t word = 0; word < pma_slab_capacities[run->capacity]; word++) {
+        CHECK_EQ(slab_live(slab, word), 0);
+        CHECK_EQ(run->remote->bits[word], 0);
+        CHECK_EQ(slab_free_bits(slab, word), shape_mask(shape.shift));
+    }
+}
+
+// ---- positions
+
+// Against division, for every byte of the run; of what lies behind the last slot the live word is there and 0.
+static void check_positions(const struct slab *slab) {
+    size_t unit = slab->run.size >> slab->run.shift;
+    size_t bytes = (size_t)slab->run.npages << pma_page_shift;
+    size_t span = pma_slab_capacities[slab->run.capacity] * (size_t)64;
+    size_t wrong = 0;
+    // Checkers of memory and threads make this slow: there a prime stride, which meets every remainder in time.
+    size_t stride = slow_factor() > 1 ? 127 : 1;
+    uint64_t index = 0;
+    size_t rest = 0;
+    for (size_t offset = 0; offset < bytes; offset += stride) {
+        struct position position = slab_position(&slab->run, SLAB_START + offset);
+        wrong += position.index != index || position.exact != (rest == 0);
+        rest += stride;
+        while (rest >= unit) {
+            rest -= unit;
+            index++;
+        }
+    }
+    CHECK_SAY(wrong == 0, "slots of %zu, shift %u: %zu of %zu offsets are wrong", slab->run.size,
+              slab->run.shift, wrong, bytes);
+    CHECK_AT_MOST((bytes - 1) / unit + 1, span);
+}
+
+// Positions depend on the unit and the length only.
+static bool is_known(size_t unit, size_t npages) {
+    static struct {
+        size_t unit;
+        size_t npages;
+    } known[PMA_CLASSES * PMA_LEVELS];
+    static size_t count, page;
+    if (page != pma_page_size) {
+        page = pma_page_size;
+        count = 0;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (known[i].unit == unit && known[i].npages >= npages) {
+            return true;
+        }
+    }
+    known[count].unit = unit;
+    known[count++].npages = npages;
+    return false;
+}
+
+static void check_shape(size_t size, struct shape shape) {
+    struct slab *slab = slab_make(size, shape);
+    check_layout(slab);
+    check_new(slab, size, shape);
+    if (!is_known(size >> shape.shift, shape.npages)) {
+        check_positions(slab);
+    }
+}
+
+// From the longest to the shortest, since a long slab's positions are those of shorter ones, too.
+static void check_shapes(void) {
+    for (unsigned class = 0; class < PMA_CLASSES; class ++) {
+        for (unsigned level = PMA_LEVELS; level-- > 0;) {
+            check_shape(class_size(class), pma_class_shape(class_size(class), level));
+        }
+    }
+}
+
+// A pointer that is far away, as a stale descriptor sees it, is never exact where it is no slot: the remainder decides,
+// whatever the distance.
+static void check_far_positions(uint64_t seed) {
+    struct dice dice = { seed };
+    for (int round = 0; round < 1000; round++) {
+        unsigned class = 1 + (unsigned)dice_below(&dice, PMA_CLASSES - 1);
+        struct shape shape = pma_class_shape(class_size(class), PMA_LEVELS - 1);
+        struct slab *slab = slab_make(class_size(class), shape);
+        size_t unit = slab->run.size >> slab->run.shift;
+        uint64_t distance = dice_draw(&dice) >> 17;
+        struct position position = slab_position(&slab->run, SLAB_START + distance);
+        CHECK_EQ(position.index, distance / unit);
+        CHECK_EQ(position.exact, distance % unit == 0);
+    }
+}
+
+// ---- live words
+
+static void check_live(uint64_t seed) {
+    struct dice dice = { seed };
+    for (unsigned class = 0; class < PMA_CLASSES; class ++) {
+        struct shape shape =
+            pma_class_shape(class_size(class), (unsigned)dice_below(&dice, PMA_LEVELS));
+        struct slab *slab = slab_make(class_size(class), shape);
+        uint64_t mask = shape_mask(shape.shift);
+        uint64_t room_left = 0;
+        size_t count = 0;
+        for (size_t word = 0; word < shape.words; word++) {
+            uint64_t live = dice_below(&dice, 3) == 0 ? mask : dice_draw(&dice) & mask;
+            slab_set_live(slab, word, live);
+            CHECK_EQ(slab_live(slab, word), live);
+            CHECK_EQ(slab_free_bits(slab, word), mask & ~live);
+            room_left |= (uint64_t)(live != mask) << word;
+            count += (size_t)__builtin_popcountll(live);
+        }
+        CHECK_EQ(pma_slab_scan(slab), room_left);
+        CHECK_EQ(pma_slab_count_live(slab), count);
+    }
+}
+
+int main(void) {
+    static const char *const pages[] = { "4096", "16384", "65536" };
+    test_begin(120);
+    uint64_t seed = test_seed();
+    for (size_t i = 0; i < 3; i++) {
+        REQUIRE(setenv("PMA_TEST_PAGE", pages[i], 1) == 0);
+        pma_os_init();
+        check_capacities();
+        check_shapes();
+        check_far_positions(seed + i);
+        check_live(seed + i);
+    }
+    return test_end();
+}
