@@ -41,7 +41,7 @@ struct shape {
 };
 
 // Levels count from 0, the smallest slab of a class, to PMA_LEVELS - 1; beyond some level the shape stays the same.
-#define PMA_LEVELS 8
+#define PMA_LEVELS 24
 
 // The shape of a slab of slots of this size (a multiple of 16) at this level.
 struct shape pma_class_shape(size_t size, unsigned level);

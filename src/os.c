@@ -27,6 +27,7 @@ enum {
     PMA_MAP_FIXED_NOREPLACE = 0x100000,
     PMA_MADV_WIPEONFORK = 18,
     PMA_MADV_POPULATE_WRITE = 23,
+    PMA_MADV_NONE = -1,
     PMA_GRND_NONBLOCK = 1,
     PMA_GRND_INSECURE = 4
 };
@@ -321,8 +322,11 @@ bool pma_os_populate(void *start, size_t size) {
     return !fails() && advise(start, size, PMA_MADV_POPULATE_WRITE);
 }
 
+// qemu (7.2, user mode) answers every advice with success, even one that does not exist, which no
+// kernel does: there the answer to this one means nothing.
 bool pma_os_wipe_on_fork(void *start, size_t size) {
-    return !fails() && advise(start, size, PMA_MADV_WIPEONFORK);
+    return !fails() && !advise(start, size, PMA_MADV_NONE) &&
+           advise(start, size, PMA_MADV_WIPEONFORK);
 }
 
 // ---- entropy

@@ -40,40 +40,47 @@ static struct leaf *leaf_make(size_t top) {
     return leaf;
 }
 
-static bool piece_prepare(size_t top, size_t piece) {
-    struct leaf *leaf = pma_pagemap.top[top];
-    if (leaf == NULL && (leaf = leaf_make(top)) == NULL) {
-        return false;
-    }
-    if ((leaf->pieces & 1u << piece) == 0) {
-        if (!pma_os_commit((char *)leaf + piece * PMA_LEAF_PIECE, PMA_LEAF_PIECE)) {
-            return false;
-        }
-        __atomic_store_n(&leaf->pieces, leaf->pieces | 1u << piece, __ATOMIC_RELEASE);
-    }
-    return true;
+// Bits first to last of pieces.
+static uint32_t pieces_mask(size_t first, size_t last) {
+    return (uint32_t)((((uint64_t)2 << last) - 1) & ~(((uint64_t)1 << first) - 1));
 }
 
-static bool piece_is_ready(uintptr_t address) {
-    struct leaf *leaf =
-        __atomic_load_n(&pma_pagemap.top[address >> PMA_LEAF_SHIFT], __ATOMIC_ACQUIRE);
-    size_t piece = address / PIECE_SPAN % PIECES;
-    return leaf != NULL && (__atomic_load_n(&leaf->pieces, __ATOMIC_ACQUIRE) & 1u << piece) != 0;
+// Makes pieces of one leaf writable, in one call if they are not yet.
+static bool pieces_prepare(size_t top, size_t first, size_t last) {
+    uint32_t wanted = pieces_mask(first, last);
+    struct leaf *leaf = __atomic_load_n(&pma_pagemap.top[top], __ATOMIC_ACQUIRE);
+    if (leaf != NULL && (__atomic_load_n(&leaf->pieces, __ATOMIC_ACQUIRE) & wanted) == wanted) {
+        return true;
+    }
+    lock_lock(&pagemap_lock);
+    leaf = pma_pagemap.top[top];
+    if (leaf == NULL) {
+        leaf = leaf_make(top);
+    }
+    uint32_t missing = leaf == NULL ? wanted : wanted & ~leaf->pieces;
+    bool ready = missing == 0;
+    if (leaf != NULL && !ready) {
+        first = bits_lowest(missing);
+        last = bits_highest(missing);
+        ready = pma_os_commit((char *)leaf + first * PMA_LEAF_PIECE,
+                              (last - first + 1) * PMA_LEAF_PIECE);
+    }
+    if (ready && missing != 0) {
+        __atomic_store_n(&leaf->pieces, leaf->pieces | pieces_mask(first, last), __ATOMIC_RELEASE);
+    }
+    lock_unlock(&pagemap_lock);
+    return ready;
 }
 
 bool pma_pagemap_prepare(uintptr_t start, size_t size) {
-    if ((start + size - 1) >> PMA_ADDRESS_BITS != 0) {
+    uintptr_t end = start + size - 1;
+    if (end >> PMA_ADDRESS_BITS != 0) {
         return false;
     }
-    uintptr_t last = align_down(start + size - 1, PIECE_SPAN);
-    for (uintptr_t at = align_down(start, PIECE_SPAN); at <= last; at += PIECE_SPAN) {
-        if (piece_is_ready(at)) {
-            continue;
-        }
-        lock_lock(&pagemap_lock);
-        bool ready = piece_prepare(at >> PMA_LEAF_SHIFT, at / PIECE_SPAN % PIECES);
-        lock_unlock(&pagemap_lock);
-        if (!ready) {
+    for (size_t top = start >> PMA_LEAF_SHIFT; top <= end >> PMA_LEAF_SHIFT; top++) {
+        size_t first = top == start >> PMA_LEAF_SHIFT ? start / PIECE_SPAN % PIECES : 0;
+        size_t last = top == end >> PMA_LEAF_SHIFT ? end / PIECE_SPAN % PIECES : PIECES - 1;
+        if (!pieces_prepare(top, first, last)) {
             return false;
         }
     }

@@ -14,6 +14,7 @@ struct regions {
     struct lock growth;  // held while the heap grows
     uintptr_t start;     // growth; of the region that is growing now, 0 before the first
     uintptr_t reserved;  // growth; ours up to here
+    uint32_t is_shared;  // atomic; several threads take pages
     unsigned expansions; // growth; N of the N-th expansion, stops counting at 63
     size_t total;        // growth to write, atomic to read; committed bytes of all regions
     struct lock lock;    // held while pages are handed out
@@ -38,6 +39,10 @@ size_t pma_region_committed(void) {
     return __atomic_load_n(&regions.total, __ATOMIC_RELAXED);
 }
 
+void pma_region_share(void) {
+    __atomic_store_n(&regions.is_shared, 1, __ATOMIC_RELAXED);
+}
+
 // A page-aligned address between 4 GiB and 3/4 of what user programs have: the stack and the libraries lie above.
 static uintptr_t random_place(size_t size) {
     uintptr_t place = 0;
@@ -48,7 +53,9 @@ static uintptr_t random_place(size_t size) {
     if (size >= span) {
         return 0;
     }
-    return PMA_ADDRESS_LOWEST + align_down(place % (span - size), pma_page_size);
+    place = PMA_ADDRESS_LOWEST + place % (span - size);
+    // Not too near the end of what one leaf of the page map covers: a second leaf would cost address space.
+    return align_down(place & ~((uintptr_t)1 << (PMA_LEAF_SHIFT - 1)), pma_page_size);
 }
 
 void *pma_region_reserve_somewhere(size_t size) {
@@ -68,7 +75,10 @@ static size_t step_size(void) {
     if (regions.expansions < bits_highest(PMA_STEP_MAX >> pma_page_shift)) {
         doubling = pma_page_size << regions.expansions;
     }
-    return align_up(size_max(doubling, regions.total / PMA_STEP_FRACTION), pma_page_size);
+    size_t fraction = __atomic_load_n(&regions.is_shared, __ATOMIC_RELAXED) != 0
+                          ? PMA_STEP_FRACTION_SHARED
+                          : PMA_STEP_FRACTION;
+    return align_up(size_max(doubling, regions.total / fraction), pma_page_size);
 }
 
 // ---- growing, under the growth lock
@@ -108,11 +118,16 @@ static void committed_grow(size_t size) {
     regions.expansions += regions.expansions < 63;
 }
 
+static bool pagemap_prepare(uintptr_t start, size_t size) {
+    return pma_pagemap_prepare(start, size + regions.total / PMA_LEAF_AHEAD) ||
+           pma_pagemap_prepare(start, size);
+}
+
 // Makes more of what is reserved writable: a step, and at least need bytes, which the reservation has.
 static bool commit_more(size_t need) {
     for (size_t more = size_min(size_max(need, step_size()), regions.reserved - regions.committed);;
          more = wish_less(more, need)) {
-        if (pma_pagemap_prepare(regions.committed, more) &&
+        if (pagemap_prepare(regions.committed, more) &&
             pma_os_commit((void *)regions.committed, more)) {
             committed_grow(more);
             return true;
@@ -130,7 +145,7 @@ static bool extend_more(size_t need) {
         return false;
     }
     for (size_t more = size_max(need, step_size());; more = wish_less(more, need)) {
-        if (pma_pagemap_prepare(regions.reserved, more) &&
+        if (pagemap_prepare(regions.reserved, more) &&
             pma_os_map((void *)regions.reserved, more) != NULL) {
             regions.reserved += more;
             committed_grow(more);
@@ -173,7 +188,8 @@ static struct extent hand_out(size_t need, size_t want) {
 // A large heap grows ahead of need, when a quarter of a step is left, by whoever comes by: the others need not wait
 // for the kernel.
 static void expand_ahead(void) {
-    if (pma_region_committed() < PMA_AHEAD_MIN || !lock_try(&regions.growth)) {
+    if (__atomic_load_n(&regions.is_shared, __ATOMIC_RELAXED) == 0 ||
+        pma_region_committed() < PMA_AHEAD_MIN || !lock_try(&regions.growth)) {
         return;
     }
     if (ready_bytes() < step_size() / 4) {

@@ -20,6 +20,9 @@ struct extent {
 // keeps those and asks again. The page map's entries of the range are prepared.
 struct extent pma_region_take(size_t need, size_t want);
 
+// From now on several threads take pages: larger steps, and ahead of need, so that they wait less for each other.
+void pma_region_share(void);
+
 // Takes the extent back if it is the top of the region, and drops its pages for good (VmData shrinks). False: it is
 // not, or the kernel refused; the caller keeps it. After a refusal its pages may read as zero or not.
 bool pma_region_give(struct extent extent);

@@ -6,6 +6,7 @@
 #include "lock.h"
 #include "meta.h"
 #include "os.h"
+#include "region.h"
 
 #include <pthread.h>
 
@@ -47,6 +48,9 @@ static struct arena *arena_new(void) {
     arena->all_next = threads.all;
     __atomic_store_n(&threads.all, arena, __ATOMIC_RELEASE);
     lock_unlock(&threads.lock);
+    if (number > 0) {
+        pma_region_share();
+    }
     return arena;
 }
 

@@ -45,14 +45,18 @@
 
 // ---- address space
 
-// The page map's leaves become writable in pieces of 128 KiB, 64 MiB of heap each: few calls, little VmData.
-#define PMA_LEAF_PIECE ((size_t)1 << 17)
+// The page map's leaves become writable in pieces of 64 KiB, 32 MiB of heap each: little VmData for small programs.
+#define PMA_LEAF_PIECE ((size_t)1 << 16)
+// A heap that grows prepares the page map ahead by this fraction of its size, for fewer calls: 1/4096 of the heap.
+#define PMA_LEAF_AHEAD 8
 // An expansion of the heap is at least 2^N pages at the N-th time until it reaches this size: below 6 MiB of heap a
 // larger step would be more than the 5 % of writable-but-unused memory that bench/pagewaste allows.
-#define PMA_STEP_MAX ((size_t)1 << 18)
-// Later expansions are this fraction of what is committed: at most 1/40 = 2.5 % is ahead of use, and 40 steps of
-// 256 KiB and ln(2048 / 10) * 40 = 213 more lead to 2 GiB.
-#define PMA_STEP_FRACTION 40
+#define PMA_STEP_MAX ((size_t)1 << 17)
+// Later expansions are this fraction of what is committed: at most 1/80 = 1.25 % is ahead of use while one thread
+// allocates. With several it is 1/40: 40 steps of 128 KiB and ln(2048 / 5) * 40 = 240 more lead to 2 GiB, and each
+// step is one for which others may have to wait.
+#define PMA_STEP_FRACTION 80
+#define PMA_STEP_FRACTION_SHARED 40
 // From this size on the heap grows ahead of need, so that threads need not wait for one another's calls.
 #define PMA_AHEAD_MIN ((size_t)64 << 20)
 // A region begins with this much PROT_NONE, or what is needed.
