@@ -59,7 +59,7 @@ c_files() {
         if is_checkout; then
             git ls-files '*.c' '*.h' '*.cc' '*.def'
         else
-            find src include test bench tools -name '*.[ch]' -o -name '*.cc' -o -name '*.def'
+            find src include test bench tools -name '*.[ch]' -o -name '*.cc' -o -name '*.def' 2>/dev/null
         fi
     ) | sort
 }

@@ -3,6 +3,7 @@
 if !SANITIZED
 check_scripts = \
 	test/checks/floors \
+	test/checks/header \
 	test/checks/symbols \
 	test/checks/state \
 	test/checks/source \
