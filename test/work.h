@@ -32,9 +32,13 @@ static inline size_t work_size(struct work *work) {
 }
 
 // Long blocks are marked at both ends only: the load is about the heap, not about memset.
+static inline size_t work_edge(size_t size) {
+    return size < (size_t)WORK_MARKED ? size : (size_t)WORK_MARKED;
+}
+
 static inline void work_mark(struct work_block *block) {
     size_t size = block->size;
-    size_t edge = size < WORK_MARKED ? size : WORK_MARKED;
+    size_t edge = work_edge(size);
     memset(block->start, block->mark, edge);
     memset(block->start + size - edge, block->mark, edge);
 }
@@ -50,7 +54,7 @@ static inline bool work_is_marked(const unsigned char *start, size_t size, unsig
 
 static inline void work_free(struct work_block *block) {
     if (block->start != NULL) {
-        size_t edge = block->size < WORK_MARKED ? block->size : WORK_MARKED;
+        size_t edge = work_edge(block->size);
         CHECK_SAY(work_is_marked(block->start, edge, block->mark) &&
                       work_is_marked(block->start + block->size - edge, edge, block->mark),
                   "block %p of %zu is damaged", (void *)block->start, block->size);
@@ -78,8 +82,7 @@ static inline void *work_get(struct work *work, size_t size) {
 // Grows or shrinks one block; a refused growth must leave it as it was.
 static inline void work_resize(struct work *work, struct work_block *block) {
     size_t size = work_size(work);
-    size_t edge = size < block->size ? size : block->size;
-    edge = edge < WORK_MARKED ? edge : WORK_MARKED;
+    size_t edge = work_edge(size < block->size ? size : block->size);
     unsigned char *moved = (unsigned char *)hide(realloc(block->start, size));
     if (moved == NULL) {
         work->refused++;
