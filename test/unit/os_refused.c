@@ -214,6 +214,15 @@ static void with_purge_ignored(void *argument) {
     }
 }
 
+// Every advice is answered with success.
+static void with_all_advice_ignored(void *argument) {
+    (void)argument;
+    install((struct answer){ SYS_madvise, 0, 0, 0, 0 });
+    CHECK(!pma_os_purge(place, pma_page_size));
+    CHECK(!pma_os_wipe_on_fork(place, pma_page_size));
+    CHECK(place_is_unchanged());
+}
+
 // While there is no page to try it on the answer is no, but not for good.
 static void with_purge_untried(void *argument) {
     (void)argument;
@@ -315,6 +324,7 @@ int main(void) {
     static uint32_t errors[3] = { EOPNOTSUPP, EINVAL, EEXIST };
     place_new();
     check_kernel(with_purge_ignored, NULL, "purge is ignored");
+    check_kernel(with_all_advice_ignored, NULL, "all advice is ignored");
     check_kernel(with_purge_untried, NULL, "purge cannot be tried");
     check_kernel(without_noreplace, &errors[0], "no MAP_FIXED_NOREPLACE, EOPNOTSUPP");
     check_kernel(without_noreplace, &errors[1], "no MAP_FIXED_NOREPLACE, EINVAL");

@@ -4,6 +4,8 @@
 
 #include "harness.h"
 
+#include <sys/mman.h>
+
 // The kernel copies a byte out of the page, or refuses.
 static inline bool is_readable(const void *address) {
     static int ends[2] = { -1, -1 };
@@ -46,6 +48,11 @@ static inline bool is_filled(const void *start, int byte, size_t size) {
         }
     }
     return true;
+}
+
+// Some emulators answer every advice with success and do little of it.
+static inline bool advice_is_heard(void *start, size_t size) {
+    return madvise(start, size, -1) != 0;
 }
 
 static inline bool is_zero(const void *start, size_t size) {
