@@ -1,6 +1,6 @@
 # Unit tests: one for each module, named after it, and more where a module has two subjects to test.
 
-noinst_HEADERS += test/harness.h test/figures.h test/unit/probe.h
+noinst_HEADERS += test/harness.h test/figures.h test/unit/probe.h test/unit/census.h test/unit/limits.h
 
 unit_programs = test/unit/fatal test/unit/os test/unit/os_refused test/unit/lock test/unit/random
 
@@ -43,7 +43,11 @@ test_unit_random_LDADD = $(UNIT_LIBS)
 heap_programs = \
 	test/unit/runlist \
 	test/unit/class \
-	test/unit/slab
+	test/unit/slab \
+	test/unit/shard \
+	test/unit/pagemap \
+	test/unit/meta \
+	test/unit/region
 
 check_PROGRAMS += $(heap_programs)
 TESTS += $(heap_programs)
@@ -66,3 +70,27 @@ test_unit_slab_CPPFLAGS = $(UNIT_CPPFLAGS)
 test_unit_slab_CFLAGS = $(UNIT_CFLAGS)
 test_unit_slab_LDFLAGS = $(UNIT_LINK)
 test_unit_slab_LDADD = $(UNIT_LIBS)
+
+test_unit_shard_SOURCES = test/unit/shard.c
+test_unit_shard_CPPFLAGS = $(UNIT_CPPFLAGS)
+test_unit_shard_CFLAGS = $(UNIT_CFLAGS)
+test_unit_shard_LDFLAGS = $(UNIT_LINK)
+test_unit_shard_LDADD = $(UNIT_LIBS)
+
+test_unit_pagemap_SOURCES = test/unit/pagemap.c
+test_unit_pagemap_CPPFLAGS = $(UNIT_CPPFLAGS)
+test_unit_pagemap_CFLAGS = $(UNIT_CFLAGS)
+test_unit_pagemap_LDFLAGS = $(UNIT_LINK)
+test_unit_pagemap_LDADD = $(UNIT_LIBS)
+
+test_unit_meta_SOURCES = test/unit/meta.c
+test_unit_meta_CPPFLAGS = $(UNIT_CPPFLAGS)
+test_unit_meta_CFLAGS = $(UNIT_CFLAGS)
+test_unit_meta_LDFLAGS = $(UNIT_LINK)
+test_unit_meta_LDADD = $(UNIT_LIBS)
+
+test_unit_region_SOURCES = test/unit/region.c
+test_unit_region_CPPFLAGS = $(UNIT_CPPFLAGS)
+test_unit_region_CFLAGS = $(UNIT_CFLAGS)
+test_unit_region_LDFLAGS = $(UNIT_LINK)
+test_unit_region_LDADD = $(UNIT_LIBS)
