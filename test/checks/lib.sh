@@ -52,7 +52,7 @@ scratch() {
     trap 'exit 1' HUP INT TERM
 }
 
-# C and C++ files of the tree, relative to the top; what git ignores or has not seen yet is no part of a checkout's list.
+# C and C++ files of the tree, relative to the top; in a checkout those that git tracks.
 c_files() {
     (
         cd "$top" || exit 99
