@@ -3,8 +3,8 @@
 //   malloc(n):  n -> class -> this arena's bin -> a random free bit of its window -> pointer
 //   free(p):    p -> page map -> slab -> slot (proved exact) -> owner? -> live bit cleared
 //
-// Neither takes a lock, calls the kernel, or reads or writes the block. Whatever is rare is a function of its own,
-// called last, so that the hot ones save no registers.
+// Neither takes a lock, calls the kernel, or reads or writes the block. Whatever is rare is a
+// function of its own, called last, so that the hot ones save no registers.
 #include <config.h>
 
 #include "alloc.h"
@@ -27,18 +27,18 @@
 #include <string.h>
 
 static void *malloc_slow(size_t size);
-static void free_slow(const char *call, void *block);
+static void free_slow(void *block, const char *call);
 
 PMA_HOT void *PMA_NAME(malloc)(size_t size) {
     struct arena *arena = pma_self;
     if (likely(size <= PMA_FINE_MAX)) {
-        struct bin *bin = arena_bin(arena, arena->small[(size + 15) / 16]);
+        struct bin *bin = arena->small[(size + 15) / 16];
         if (likely(bin->window != 0)) {
             struct stream *stream = arena->stream;
-            uint32_t left = stream->left;
-            if (likely(left != 0)) {
-                stream->left = left - 1;
-                return bin_take(bin, stream->draws[left - 1]);
+            size_t left;
+            if (likely(!__builtin_sub_overflow(stream->left, 1, &left))) {
+                stream->left = left;
+                return bin_take(bin, stream->draws[left]);
             }
         }
     }
@@ -51,17 +51,19 @@ PMA_HOT void PMA_NAME(free)(void *block) {
     struct arena *arena = pma_self;
     if (likely(run != NULL) && likely(run->owner == arena)) {
         struct position position = slab_position(run, address);
-        uint64_t *word = &slab_of(run)->live[position.index / 64];
-        uint64_t live = *word;
-        if (likely(position.exact) && likely(bits_test_clear(&live, position.index))) {
-            __atomic_store_n(word, live, __ATOMIC_RELAXED);
-            if (unlikely(--run->count == 0)) {
-                pma_arena_notice(arena, slab_of(run));
+        if (likely(position.exact)) {
+            uint64_t *word = &slab_of(run)->live[position.index / 64];
+            uint64_t live = *word;
+            if (likely(bits_test_clear(&live, position.index))) {
+                __atomic_store_n(word, live, __ATOMIC_RELAXED);
+                if (unlikely(--run->count == 0)) {
+                    pma_arena_notice(arena, slab_of(run));
+                }
+                return;
             }
-            return;
         }
     }
-    free_slow("free", block);
+    free_slow(block, "free");
 }
 
 // ---- slots, the slow half
@@ -70,7 +72,8 @@ static struct large_source source_of(struct arena *arena) {
     return (struct large_source){ &arena->cache, arena->stream, arena->shard };
 }
 
-// The kernel refused: what this thread, the threads that ended and the caches hold in reserve goes back first.
+// The kernel refused: what this thread, the threads that ended and the caches hold in reserve goes
+// back first.
 PMA_COLD static void relieve(struct arena *arena) {
     pma_arena_rest(arena);
     pma_arena_rest_idle();
@@ -100,14 +103,15 @@ static void *slot_take(struct arena *arena, struct bin *bin) {
     return bin_take(bin, stream_rotation(stream));
 }
 
-// The bin of a size up to PMA_SLOT_MAX, ready to be taken from; its slots are known to be zero where fresh says so.
+// The bin of a size up to PMA_SLOT_MAX, ready to be taken from; its slots are known to be zero
+// where fresh says so.
 PMA_SLOW static void *small_slow(size_t size, bool *zero) {
     init_ensure();
     struct arena *arena = pma_arena_enter();
     if (arena == NULL) {
         return NULL;
     }
-    struct bin *bin = arena_bin(arena, arena_bin_offset(arena, size));
+    struct bin *bin = arena_bin_for(arena, size);
     void *block = slot_take(arena, bin);
     if (block != NULL && zero != NULL) {
         uint64_t bit = ((uintptr_t)block - bin->base) / bin->unit;
@@ -163,7 +167,7 @@ PMA_SLOW static void *malloc_slow(size_t size) {
         unlikely(arena->stream->left == 0)) {
         return malloc_rare(size);
     }
-    struct bin *bin = arena_bin(arena, arena_bin_offset(arena, size));
+    struct bin *bin = arena_bin_for(arena, size);
     if (bin->window == 0) {
         arena->busy = 1;
         bool filled = pma_arena_refill(arena, bin);
@@ -287,7 +291,8 @@ static void large_free(const char *call, struct run *run, void *pointer) {
     }
 }
 
-PMA_SLOW static void free_slow(const char *call, void *pointer) {
+// The pointer first: it is in its register already when the hot half ends here.
+PMA_SLOW static void free_slow(void *pointer, const char *call) {
     if (pointer == NULL) {
         return;
     }
@@ -300,7 +305,7 @@ PMA_SLOW static void free_slow(const char *call, void *pointer) {
 }
 
 void pma_alloc_free(const char *call, void *block) {
-    free_slow(call, block);
+    free_slow(block, call);
 }
 
 size_t pma_alloc_usable(const char *call, const void *block) {
@@ -319,8 +324,8 @@ void *pma_alloc_zeroed(size_t size) {
     return zero ? block : memset(block, 0, size);
 }
 
-// Slots start at multiples of their size from a page's start: with a size that is a multiple of the alignment, class
-// steps being powers of two, they are aligned as far as a page goes.
+// Slots start at multiples of their size from a page's start: with a size that is a multiple of the
+// alignment, class steps being powers of two, they are aligned as far as a page goes.
 void *pma_alloc_aligned_quiet(size_t alignment, size_t size) {
     if (size > PTRDIFF_MAX || alignment > PTRDIFF_MAX) {
         return NULL;
@@ -351,8 +356,8 @@ static bool fits_in_place(struct block block, size_t size) {
     return size > PMA_SLOT_MAX && pma_large_resize(block.run, size);
 }
 
-// A large block that has to move is likely to grow again: it is looked for with room behind it, and the room given
-// back at once, so that the next steps find free pages there.
+// A large block that has to move is likely to grow again: it is looked for with room behind it, and
+// the room given back at once, so that the next steps find free pages there.
 static void *room_take(struct block block, size_t size) {
     if (size > block.usable && block.usable > PMA_SLOT_MAX && !is_huge(size + size / 4)) {
         void *moved = take_quiet(size + size / 4, NULL);
@@ -378,7 +383,7 @@ PMA_SLOW void *pma_alloc_resized(const char *call, void *pointer, size_t size) {
         return size <= block.usable ? pointer : no_memory();
     }
     memcpy(moved, pointer, size_min(block.usable, size));
-    free_slow(call, pointer);
+    free_slow(pointer, call);
     return moved;
 }
 

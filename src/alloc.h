@@ -1,14 +1,15 @@
 // alloc.h - the two ways of the house, and what the exported names share.
 //
-// Owns the meaning of each call; which arena serves it, which floor below. Its functions take the name of the public
-// call that the program made, for the message that ends a wrong program. It must not know how names are exported.
+// Owns the meaning of each call; which arena serves it, which floor below. Its functions take the
+// name of the public call that the program made, for the message that ends a wrong program. It must
+// not know how names are exported.
 #ifndef PMA_ALLOC_H
 #define PMA_ALLOC_H
 
 #include "base.h"
 
-// The entry points have their public names in the library, and names of ours where the program under test keeps the
-// C library's malloc.
+// The entry points have their public names in the library, and names of ours where the program
+// under test keeps the C library's malloc.
 #if PMA_PUBLIC
 #define PMA_NAME(name) name
 #else

@@ -19,7 +19,7 @@ void pma_arena_init(struct arena *arena, struct stream *stream, unsigned number,
     arena->idle = 1;
     pma_lock_init(&arena->adoption, LOCK_ADOPTION);
     for (size_t i = 0; i <= PMA_FINE_MAX / 16; i++) {
-        arena->small[i] = (uint16_t)offsetof(struct arena, bins[class_of(i * 16)]);
+        arena->small[i] = &arena->bins[class_of(i * 16)];
     }
     for (size_t i = PMA_FINE_MAX / 64; i <= PMA_SLOT_MAX / 64; i++) {
         arena->medium[i] = (uint16_t)offsetof(struct arena, bins[class_of(i * 64)]);
@@ -31,8 +31,8 @@ void pma_arena_init(struct arena *arena, struct stream *stream, unsigned number,
 
 // ---- descriptors
 
-// A descriptor stays with its arena for ever: a thread that still holds the address of one after its slab is gone
-// can at most put it into this arena's inbox once more.
+// A descriptor stays with its arena for ever: a thread that still holds the address of one after
+// its slab is gone can at most put it into this arena's inbox once more.
 static struct slab *descriptor_take(struct arena *arena, unsigned capacity) {
     struct slab *slab = arena->unused[capacity];
     if (slab != NULL) {
@@ -99,8 +99,8 @@ static void queue_remove(struct bin *bin, struct slab *slab) {
 
 // ---- the life of a slab
 
-// Slots that must be free before a full slab is worth looking at again: with one, a heap whose slabs are all full but
-// for a slot here and there would look through a whole slab for each malloc.
+// Slots that must be free before a full slab is worth looking at again: with one, a heap whose
+// slabs are all full but for a slot here and there would look through a whole slab for each malloc.
 static uint32_t slots_wanted(const struct slab *slab) {
     size_t slots = slab_slots(slab);
     return slots < 128 ? 1 : (uint32_t)(slots / 128);
@@ -110,8 +110,9 @@ static struct pages pages_of(const struct slab *slab) {
     return (struct pages){ slab->run.start, slab->run.npages, slab->run.shard, false };
 }
 
-// The pages of a slab in state GONE were given back; its descriptor is of use again. It may still be in the inbox, or
-// on its way there: whoever meets it finds a slab that needs nothing, since the inbox's fields are not touched here.
+// The pages of a slab in state GONE were given back; its descriptor is of use again. It may still
+// be in the inbox, or on its way there: whoever meets it finds a slab that needs nothing, since the
+// inbox's fields are not touched here.
 static void slab_bury(struct arena *arena, struct slab *slab) {
     struct bin *bin = slab_bin(slab);
     bin->level -= bin->level > 0;
@@ -122,8 +123,8 @@ static void slab_bury(struct arena *arena, struct slab *slab) {
     descriptor_give(arena, slab);
 }
 
-// Gives back the pages of a slab all of whose slots are free, if it still is in the state that was seen. Somebody
-// else may have done so meanwhile; then its descriptor is buried all the same.
+// Gives back the pages of a slab all of whose slots are free, if it still is in the state that was
+// seen. Somebody else may have done so meanwhile; then its descriptor is buried all the same.
 static void slab_release(struct arena *arena, struct slab *slab, uint64_t state) {
     struct pages pages = pages_of(slab);
     if (slab_change_state(slab, state, SLAB_GONE)) {
@@ -132,8 +133,8 @@ static void slab_release(struct arena *arena, struct slab *slab, uint64_t state)
     slab_bury(arena, slab);
 }
 
-// Looks at a slab that the owner has just changed. A thread that frees a slab's last slot may have looked before the
-// change and gone away, and the owner may sleep from now on.
+// Looks at a slab that the owner has just changed. A thread that frees a slab's last slot may have
+// looked before the change and gone away, and the owner may sleep from now on.
 static void slab_look_again(struct arena *arena, struct slab *slab) {
     for (;;) {
         uint64_t state = slab_load_state(slab);
@@ -185,8 +186,8 @@ PMA_COLD static _Noreturn void double_free_found(const struct slab *slab, size_t
     pma_fatal("free", "double free", block);
 }
 
-// The bits of a word that are free become the window. A remote bit on one of them is a slot that was freed remotely
-// and then, wrongly, by its owner: handing it out would give it to two.
+// The bits of a word that are free become the window. A remote bit on one of them is a slot that
+// was freed remotely and then, wrongly, by its owner: handing it out would give it to two.
 PMA_INLINE void window_load(struct bin *bin, struct slab *slab, size_t word, uint64_t free_bits) {
     uint64_t remote = __atomic_load_n(&slab->run.remote->bits[word], __ATOMIC_RELAXED);
     if (unlikely((remote & free_bits) != 0)) {
@@ -209,8 +210,8 @@ PMA_INLINE void window_next(struct bin *bin, struct slab *slab) {
 
 // ---- the current slab
 
-// No event is wanted of a slab while it is current: its count starts so high that frees cannot bring it to 0 before
-// it is set again.
+// No event is wanted of a slab while it is current: its count starts so high that frees cannot
+// bring it to 0 before it is set again.
 #define COUNT_CURRENT ((uint32_t)1 << 31)
 
 static void slab_make_current(struct bin *bin, struct slab *slab) {
@@ -338,7 +339,8 @@ bool pma_arena_refill(struct arena *arena, struct bin *bin) {
 
 // ---- frees
 
-// So many slots are live in a slab that is not current: it is empty, or it has room, or is still nearly full.
+// So many slots are live in a slab that is not current: it is empty, or it has room, or is still
+// nearly full.
 static void slab_settle(struct arena *arena, struct slab *slab, uint64_t state, uint32_t live) {
     if (live == 0) {
         slab_release(arena, slab, state);
@@ -426,9 +428,10 @@ void pma_arena_rest(struct arena *arena) {
 
 // ---- after fork
 
-// In a forked child, threads are gone that may have stopped between two stores of a fast path, or between setting a
-// remote bit and putting the slab into the inbox. live and the remote bits are the truth; what follows from them is
-// set again. A slot that was in neither live nor the window is found by a later refill.
+// In a forked child, threads are gone that may have stopped between two stores of a fast path, or
+// between setting a remote bit and putting the slab into the inbox. live and the remote bits are
+// the truth; what follows from them is set again. A slot that was in neither live nor the window is
+// found by a later refill.
 static void slab_recount(struct run *run, void *context) {
     struct arena *arena = context;
     if (run_kind(run) != RUN_SLAB || run->owner != arena) {

@@ -1,9 +1,9 @@
 // arena.h - what one thread owns.
 //
-// Owns bins, their windows and queues, the entropy stream, the descriptors of the arena's slabs, and the run cache.
-// All of it is written by one thread at a time: the thread the arena is bound to, or, while it is idle, the holder of
-// its adoption lock. Other threads write its inbox only, which lies on cache lines of its own. It must not know how
-// threads come and go.
+// Owns bins, their windows and queues, the entropy stream, the descriptors of the arena's slabs,
+// and the run cache. All of it is written by one thread at a time: the thread the arena is bound
+// to, or, while it is idle, the holder of its adoption lock. Other threads write its inbox only,
+// which lies on cache lines of its own. It must not know how threads come and go.
 #ifndef PMA_ARENA_H
 #define PMA_ARENA_H
 
@@ -35,16 +35,15 @@ struct bin {
 _Static_assert(sizeof(struct bin) == 64, "a bin is one cache line");
 
 struct arena {
-    // Offset 0 is where the empty tables of an arena that is not set up lead: a window that is always empty.
-    uint64_t no_window;
-    struct stream *stream;                 // const
-    uint16_t small[PMA_FINE_MAX / 16 + 1]; // const; by (size + 15) / 16: offset of the bin
-    uint16_t medium[PMA_SLOT_MAX / PMA_FINE_MAX * 16 + 1]; // const; by (size + 63) / 64
-    struct bin bins[PMA_CLASSES] PMA_ALIGNED(64);          // owner
-    struct run_cache cache;                                // owner
-    struct slab *unused[PMA_SLAB_CAPACITIES];              // owner; descriptors in reserve
-    uintptr_t spare_start;  // owner; memory for descriptors, not yet cut
-    uintptr_t spare_end;    // owner
+    struct stream *stream;                    // const
+    struct bin *small[PMA_FINE_MAX / 16 + 1]; // const; by (size + 15) / 16
+    uint16_t medium[PMA_SLOT_MAX / PMA_FINE_MAX * 16 +
+                    1];                           // const; by (size + 63) / 64: offset of the bin
+    struct bin bins[PMA_CLASSES] PMA_ALIGNED(64); // owner
+    struct run_cache cache;                       // owner
+    struct slab *unused[PMA_SLAB_CAPACITIES];     // owner; descriptors in reserve
+    uintptr_t spare_start;                        // owner; memory for descriptors, not yet cut
+    uintptr_t spare_end;                          // owner
     uint32_t busy;          // owner; 1 inside a slow path: a forked child must not adopt it
     uint32_t shard;         // const; its page heap
     uint32_t recount;       // owner; after fork: counts may be off, see thread.c
@@ -64,21 +63,21 @@ PMA_INLINE struct bin *arena_bin(struct arena *arena, size_t offset) {
     return (struct bin *)((char *)arena + offset);
 }
 
-// The offset of the bin for so many bytes, at most PMA_SLOT_MAX.
-PMA_INLINE size_t arena_bin_offset(const struct arena *arena, size_t size) {
+// The bin for so many bytes, at most PMA_SLOT_MAX.
+PMA_INLINE struct bin *arena_bin_for(struct arena *arena, size_t size) {
     if (likely(size <= PMA_FINE_MAX)) {
         return arena->small[(size + 15) / 16];
     }
-    return arena->medium[(size + 63) / 64];
+    return arena_bin(arena, arena->medium[(size + 63) / 64]);
 }
 
 PMA_INLINE struct bin *slab_bin(const struct slab *slab) {
     return arena_bin(slab->run.owner, slab->run.bin);
 }
 
-// Takes a slot out of the window, which must not be empty: a draw names one of 16 places, and the first free slot
-// from there on is it. The window first, then live: if the thread is gone in between, as after fork, a slot is lost
-// and none is handed out twice.
+// Takes a slot out of the window, which must not be empty: a draw names one of 16 places, and the
+// first free slot from there on is it. The window first, then live: if the thread is gone in
+// between, as after fork, a slot is lost and none is handed out twice.
 PMA_INLINE void *bin_take(struct bin *bin, unsigned rotation) {
     uint64_t window = bin->window;
     unsigned bit = (bits_lowest(bits_rotate_right(window, rotation)) + rotation) & 63;
@@ -91,8 +90,8 @@ PMA_INLINE void *bin_take(struct bin *bin, unsigned rotation) {
 // Sets up an arena in zeroed memory.
 void pma_arena_init(struct arena *arena, struct stream *stream, unsigned number, unsigned shard);
 
-// Fills the window of a bin: from the same word, the same slab, the next slab with room, the inbox, or a new slab.
-// False: no memory.
+// Fills the window of a bin: from the same word, the same slab, the next slab with room, the inbox,
+// or a new slab. False: no memory.
 bool pma_arena_refill(struct arena *arena, struct bin *bin);
 
 // A slab's count reached 0 by a free of the owner: it has room again, or it is empty.
@@ -101,10 +100,12 @@ PMA_SLOW void pma_arena_notice(struct arena *arena, struct slab *slab);
 // Takes what other threads freed.
 void pma_arena_drain(struct arena *arena);
 
-// Puts back every window and gives back every empty slab and cached run: before a long rest, or to save memory.
+// Puts back every window and gives back every empty slab and cached run: before a long rest, or to
+// save memory.
 void pma_arena_rest(struct arena *arena);
 
-// Sets what follows from live again, after a fork in which the arena's thread may have stopped between two stores.
+// Sets what follows from live again, after a fork in which the arena's thread may have stopped
+// between two stores.
 void pma_arena_recount(struct arena *arena);
 
 #endif

@@ -1,7 +1,7 @@
 // base.h - the words of the house: types, attributes, bits and rounding.
 //
-// Owns nothing and knows no other module. Every source includes <config.h> and then what it needs, lowest
-// floor first; nothing here may include a header of ours.
+// Owns nothing and knows no other module. Every source includes <config.h> and then what it needs,
+// lowest floor first; nothing here may include a header of ours.
 //
 //   page     the operating system's page, read at run time (4 to 64 KiB)
 //   granule  4 KiB, the page map's unit, a constant
@@ -28,7 +28,8 @@
 
 #define PMA_EXPORT __attribute__((visibility("default")))
 #define PMA_HOT __attribute__((hot))
-// A cold function is never inlined, so that its registers are not saved by the hot one that calls it.
+// A cold function is never inlined, so that its registers are not saved by the hot one that calls
+// it.
 #define PMA_COLD __attribute__((cold, noinline))
 #define PMA_SLOW __attribute__((noinline))
 #define PMA_INLINE static inline __attribute__((always_inline))
@@ -78,8 +79,9 @@ PMA_INLINE uint64_t bits_rotate_right(uint64_t word, unsigned by) {
     return word >> (by & 63) | word << (-by & 63);
 }
 
-// Sets or clears a bit of a word and says whether it was set. On x86 that is one instruction, which also takes the bit
-// modulo 64; the compiler makes four of it (malloc and free of 48 bytes: 84 instructions without these, 75 with).
+// Sets or clears a bit of a word and says whether it was set. On x86 that is one instruction, which
+// also takes the bit modulo 64; the compiler makes four of it (malloc and free of 48 bytes: 84
+// instructions without these, 75 with).
 PMA_INLINE bool bits_test_clear(uint64_t *word, uint64_t bit) {
 #ifdef __x86_64__
     bool was;
@@ -102,21 +104,22 @@ PMA_INLINE uint64_t bits_set(uint64_t word, uint64_t bit) {
 #endif
 }
 
-// The product's high half; the low half goes to *low. Left to itself, gcc 12 keeps the pair in registers that free
-// would have to save.
-PMA_INLINE uint64_t multiply_high(uint64_t a, uint64_t b, uint64_t *low) {
+// The product's high half; the low half goes to *low. Left to itself, gcc 12 keeps the pair in
+// registers that free would have to save, and loads *b into one more.
+PMA_INLINE uint64_t multiply_high(uint64_t a, const uint64_t *b, uint64_t *low) {
 #ifdef __x86_64__
     uint64_t high;
-    __asm__("mulq %3" : "=a"(*low), "=d"(high) : "0"(a), "rm"(b) : "cc");
+    __asm__("mulq %3" : "=a"(*low), "=d"(high) : "0"(a), "m"(*b) : "cc");
     return high;
 #else
-    unsigned __int128 product = (unsigned __int128)a * b;
+    unsigned __int128 product = (unsigned __int128)a * *b;
     *low = (uint64_t)product;
     return (uint64_t)(product >> 64);
 #endif
 }
 
-// Without a popcount instruction gcc calls a library function, which saves registers; this is a dozen operations.
+// Without a popcount instruction gcc calls a library function, which saves registers; this is a
+// dozen operations.
 PMA_INLINE unsigned bits_count(uint64_t word) {
 #ifdef __POPCNT__
     return (unsigned)__builtin_popcountll(word);

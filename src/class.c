@@ -29,8 +29,9 @@ static size_t words_chosen(size_t fitting, size_t size) {
     return best;
 }
 
-// Small slots double at each level. Larger ones do so at every third, so that what a new slab adds stays small against
-// what the class has: slots of a page are 64 in a slab only when there are some 300 of them.
+// Small slots double at each level. Larger ones do so at every third, so that what a new slab adds
+// stays small against what the class has: slots of a page are 64 in a slab only when there are some
+// 300 of them.
 static size_t bytes_wanted(size_t size, unsigned level) {
     size_t most = size_max(PMA_SLAB_BYTES_MAX, 64 * size);
     unsigned doublings = size <= PMA_FINE_MAX ? level : level / 3;

@@ -1,15 +1,17 @@
 // class.h - size <-> class -> the shape of a slab.
 //
-// Owns the list of slot sizes and how a run is cut; all of it is arithmetic, there is no state. It must not know
-// descriptors. Class 0 is for requests of no bytes: slots of 16 of which nothing may be used.
+// Owns the list of slot sizes and how a run is cut; all of it is arithmetic, there is no state. It
+// must not know descriptors. Class 0 is for requests of no bytes: slots of 16 of which nothing may
+// be used.
 #ifndef PMA_CLASS_H
 #define PMA_CLASS_H
 
 #include "base.h"
 #include "tune.h"
 
-// 16-byte steps to 256, then 16 per doubling to 32 KiB, and class 0. With 8 per doubling, 2 GiB of blocks of 384 to
-// 12,288 bytes would occupy 1.057 of what was asked, with 16 it is 1.036 (shared design, section 3).
+// 16-byte steps to 256, then 16 per doubling to 32 KiB, and class 0. With 8 per doubling, 2 GiB of
+// blocks of 384 to 12,288 bytes would occupy 1.057 of what was asked, with 16 it is 1.036 (shared
+// design, section 3).
 #define PMA_CLASSES (1 + 16 + 16 * 7)
 
 // The class whose slots are the smallest that hold size bytes; size is at most PMA_SLOT_MAX.
@@ -32,15 +34,17 @@ PMA_INLINE size_t class_size(unsigned class) {
     return (size_t)(16 + sixteenth) << (doubling + 4);
 }
 
-// How a run is cut. A word describes 64, 32 or 16 slots, by every, every second or every fourth of its bits: so a
-// draw that names one of 16 bits four apart is even over the slots of a short word too.
+// How a run is cut. A word describes 64, 32 or 16 slots, by every, every second or every fourth of
+// its bits: so a draw that names one of 16 bits four apart is even over the slots of a short word
+// too.
 struct shape {
     uint32_t npages; // the run's length
     uint8_t words;   // at most PMA_SLAB_WORDS_MAX
     uint8_t shift;   // 0, 1 or 2: a slot is 1 << shift bits
 };
 
-// Levels count from 0, the smallest slab of a class, to PMA_LEVELS - 1; beyond some level the shape stays the same.
+// Levels count from 0, the smallest slab of a class, to PMA_LEVELS - 1; beyond some level the shape
+// stays the same.
 #define PMA_LEVELS 24
 
 // The shape of a slab of slots of this size (a multiple of 16) at this level.

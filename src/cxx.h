@@ -1,7 +1,9 @@
-// cxx.h - operators new and delete, all twenty, by the names of the Itanium C++ ABI where size_t is unsigned long.
+// cxx.h - operators new and delete, all twenty, by the names of the Itanium C++ ABI where size_t is
+// unsigned long.
 //
-// Owns what C++ asks beyond malloc: on failure the new-handler is called until it gives up, and then bad_alloc is
-// thrown. Both belong to the C++ library of the process, which is reached by weak references: a C program has none.
+// Owns what C++ asks beyond malloc: on failure the new-handler is called until it gives up, and
+// then bad_alloc is thrown. Both belong to the C++ library of the process, which is reached by weak
+// references: a C program has none.
 #ifndef PMA_CXX_H
 #define PMA_CXX_H
 

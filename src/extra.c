@@ -57,8 +57,8 @@ struct pma_mallinfo PMA_NAME(mallinfo)(void) {
     };
 }
 
-// The C library's parameters are numbered from -8 to 1 (M_ARENA_MAX to M_MXFAST). They steer mechanisms that do not
-// exist here: accepted and ignored, as programs take 0 for a failure.
+// The C library's parameters are numbered from -8 to 1 (M_ARENA_MAX to M_MXFAST). They steer
+// mechanisms that do not exist here: accepted and ignored, as programs take 0 for a failure.
 int PMA_NAME(mallopt)(int parameter, int value) {
     (void)value;
     return parameter >= -8 && parameter <= 1;

@@ -82,8 +82,8 @@ static void line_block(struct fatal_line *line, struct fatal_block block) {
 }
 
 // A program may have put its own function in abort's place, one that comes back; an instruction
-// that is not one cannot be replaced. The pointer hides from the compiler what it knows of abort: it
-// would let a call of it that returns run into whatever code comes next.
+// that is not one cannot be replaced. The pointer hides from the compiler what it knows of abort:
+// it would let a call of it that returns run into whatever code comes next.
 static _Noreturn void die(void) {
     if (__atomic_add_fetch(&deaths, 1, __ATOMIC_RELAXED) <= DEATHS_MAX) {
         void (*volatile end)(void) = abort;

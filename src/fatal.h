@@ -1,8 +1,9 @@
 // fatal.h - the one way to die.
 //
-// Owns nothing and takes no lock. It must know nothing of the heap: a message is formatted into a buffer on the
-// stack, sent with one write(2), and then comes abort(). Nothing here allocates, and no lock of ours may be held
-// by the caller, since a handler for SIGABRT may allocate before it ends the process.
+// Owns nothing and takes no lock. It must know nothing of the heap: a message is formatted into a
+// buffer on the stack, sent with one write(2), and then comes abort(). Nothing here allocates, and
+// no lock of ours may be held by the caller, since a handler for SIGABRT may allocate before it
+// ends the process.
 #ifndef PMA_FATAL_H
 #define PMA_FATAL_H
 
@@ -15,8 +16,8 @@ struct fatal_block {
     ptrdiff_t slot; // its number in the slab
 };
 
-// Prints "pamalloc: CALL(): WHAT: 0xPOINTER (size N, slot M) [seed S]" and aborts. CALL is the public function
-// that the program called, WHAT one of the sentences of doc/design.md, "Messages".
+// Prints "pamalloc: CALL(): WHAT: 0xPOINTER (size N, slot M) [seed S]" and aborts. CALL is the
+// public function that the program called, WHAT one of the sentences of doc/design.md, "Messages".
 PMA_COLD _Noreturn void pma_fatal(const char *call, const char *what, struct fatal_block block);
 
 // One line "pamalloc: TEXT NAME\n", no abort: for options that are not understood.

@@ -29,8 +29,8 @@ struct lock *pma_huge_lock(void) {
     return &huge.lock;
 }
 
-// The block starts at a random multiple of 64 bytes within what its last page leaves over: it costs nothing, and
-// equal blocks do not all begin in the same cache set.
+// The block starts at a random multiple of 64 bytes within what its last page leaves over: it costs
+// nothing, and equal blocks do not all begin in the same cache set.
 void pma_block_place(struct run *run, size_t run_bytes, size_t size, size_t alignment,
                      struct stream *stream) {
     size_t places = alignment > PMA_COLOUR ? 1 : (run_bytes - size) / PMA_COLOUR + 1;
@@ -72,8 +72,8 @@ static void descriptor_give(struct run *run) {
 
 // ---- mappings
 
-// More than is needed is reserved where the kernel likes, and the ends around the aligned part go back. If they do
-// not, it is only address space.
+// More than is needed is reserved where the kernel likes, and the ends around the aligned part go
+// back. If they do not, it is only address space.
 static void *map_aligned(size_t bytes, size_t alignment) {
     if (alignment <= pma_page_size) {
         return pma_os_map(NULL, bytes);
@@ -220,8 +220,8 @@ static bool cache_put(struct run *run, size_t limit) {
     return put;
 }
 
-// Under the map count limit the kernel may refuse to unmap: then the pages are dropped at least, and the mapping waits
-// for the next time that the cache is emptied.
+// Under the map count limit the kernel may refuse to unmap: then the pages are dropped at least,
+// and the mapping waits for the next time that the cache is emptied.
 static size_t unmap_or_wait(struct run *run) {
     size_t bytes = bytes_of(run);
     if (run_unmap(run)) {
@@ -268,9 +268,10 @@ size_t pma_huge_cache_empty(void) {
 
 // ---- another size
 
-// In place if the kernel can, else to a random place with free address space behind it, where it can next time. What
-// may fail is done first: the page map's entries of the new place. The old ends leave the page map before the kernel
-// moves the mapping, since another thread may be given their addresses at once.
+// In place if the kernel can, else to a random place with free address space behind it, where it
+// can next time. What may fail is done first: the page map's entries of the new place. The old ends
+// leave the page map before the kernel moves the mapping, since another thread may be given their
+// addresses at once.
 static bool mapping_grow(struct run *run, size_t old_bytes, size_t bytes) {
     void *old = (void *)run->start;
     if (pagemap_prepare_ends(run->start, bytes) &&
@@ -282,11 +283,15 @@ static bool mapping_grow(struct run *run, size_t old_bytes, size_t bytes) {
     if (target == NULL) {
         return false;
     }
-    ends_clear(run, old_bytes);
-    if (!pagemap_prepare_ends((uintptr_t)target, bytes) ||
-        pma_os_remap(old, old_bytes, bytes, target) == NULL) {
-        pma_pagemap_set_ends(run->start, old_bytes, run);
+    if (!pagemap_prepare_ends((uintptr_t)target, bytes)) {
         pma_os_unmap(target, bytes);
+        return false;
+    }
+    ends_clear(run, old_bytes);
+    // When this fails the kernel has unmapped the target already, and its place may be another
+    // thread's by now: it must not be unmapped again.
+    if (pma_os_remap(old, old_bytes, bytes, target) == NULL) {
+        pma_pagemap_set_ends(run->start, old_bytes, run);
         return false;
     }
     run->start = (uintptr_t)target;

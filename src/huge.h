@@ -1,8 +1,9 @@
 // huge.h - blocks with a mapping of their own.
 //
-// Owns their descriptors, the list of those in use, and the cache of mappings that were freed; the huge lock guards
-// all three. No call to the kernel is made under it. A huge block is known to the page map by its first page and its
-// last granule; when it is unmapped, a tombstone stays at its first granule, so that freeing it again is recognised.
+// Owns their descriptors, the list of those in use, and the cache of mappings that were freed; the
+// huge lock guards all three. No call to the kernel is made under it. A huge block is known to the
+// page map by its first page and its last granule; when it is unmapped, a tombstone stays at its
+// first granule, so that freeing it again is recognised.
 #ifndef PMA_HUGE_H
 #define PMA_HUGE_H
 

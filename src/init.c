@@ -43,8 +43,8 @@ void pma_init(void) {
 
 // ---- fork
 
-// All locks, in the order in which they may be taken; the adoption locks are not among them: an arena that is being
-// drained is marked busy, and a child leaves it alone.
+// All locks, in the order in which they may be taken; the adoption locks are not among them: an
+// arena that is being drained is marked busy, and a child leaves it alone.
 static struct lock *fork_lock(unsigned i) {
     unsigned nshards = pma_pageheap.nshards;
     if (i >= 3 && i < 3 + nshards) {

@@ -48,8 +48,8 @@ static void cache_evict(struct run_cache *cache, unsigned place) {
     }
 }
 
-// A run freed into a full cache takes the place of one that is drawn. While the cache is too small for what comes,
-// its limit grows.
+// A run freed into a full cache takes the place of one that is drawn. While the cache is too small
+// for what comes, its limit grows.
 static void cache_give(struct run_cache *cache, struct run *run, struct stream *stream) {
     size_t bytes = bytes_of(run);
     cache->limit = size_max(cache->limit, PMA_CACHE_MIN);
@@ -103,7 +103,8 @@ struct run *pma_large_take(struct large_source source, size_t size, size_t align
     return run;
 }
 
-// Whoever changes the kind has freed it; of two threads that free the same block one comes too late.
+// Whoever changes the kind has freed it; of two threads that free the same block one comes too
+// late.
 static bool kind_change(struct run *run, enum run_kind from, enum run_kind to) {
     uint8_t kind = (uint8_t)from;
     return __atomic_compare_exchange_n(&run->kind, &kind, (uint8_t)to, false, __ATOMIC_ACQ_REL,

@@ -1,6 +1,8 @@
-// large.h - blocks that are whole runs: large ones in the page heap, and by way of huge.h those with a mapping.
+// large.h - blocks that are whole runs: large ones in the page heap, and by way of huge.h those
+// with a mapping.
 //
-// Owns their growth in place and the run cache of an arena, which is guarded as its arena is. It must not know arenas.
+// Owns their growth in place and the run cache of an arena, which is guarded as its arena is. It
+// must not know arenas.
 #ifndef PMA_LARGE_H
 #define PMA_LARGE_H
 
@@ -10,7 +12,8 @@
 #include "run.h"
 #include "tune.h"
 
-// Recently freed runs, to be used again without a lock. Which one is taken and which one makes place is drawn.
+// Recently freed runs, to be used again without a lock. Which one is taken and which one makes
+// place is drawn.
 struct run_cache {
     struct run *runs[PMA_CACHE_RUNS]; // NULL: an empty place
     size_t bytes;                     // all of them together, at most limit
@@ -24,16 +27,17 @@ struct large_source {
     unsigned shard;
 };
 
-// A block of at least size bytes, at most PTRDIFF_MAX, aligned to a power of two; its run, or NULL: no memory. run->zero
-// says whether all of it reads as zero.
+// A block of at least size bytes, at most PTRDIFF_MAX, aligned to a power of two; its run, or NULL:
+// no memory. run->zero says whether all of it reads as zero.
 struct run *pma_large_take(struct large_source source, size_t size, size_t alignment);
 
-// Frees a block; false if it is not in use: freed before. From any thread, and without an arena source.cache is NULL.
+// Frees a block; false if it is not in use: freed before. From any thread, and without an arena
+// source.cache is NULL.
 bool pma_large_give(struct large_source source, struct run *run);
 
-// Makes the block fit another size without moving its contents in memory, as far as address and alignment of the
-// block allow: shrinks, grows into free pages behind it, or lets the kernel move a huge mapping. The block's new
-// address is run->base. False: unchanged.
+// Makes the block fit another size without moving its contents in memory, as far as address and
+// alignment of the block allow: shrinks, grows into free pages behind it, or lets the kernel move a
+// huge mapping. The block's new address is run->base. False: unchanged.
 bool pma_large_resize(struct run *run, size_t size);
 
 // All cached runs go back to the page heap.

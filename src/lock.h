@@ -1,14 +1,16 @@
 // lock.h - locks with a rank.
 //
-// Owns the order in which locks may be taken: a thread takes only locks of a higher rank than any it holds, which
-// the test build checks. A lock is one word; it spins briefly and then sleeps in the kernel. It must know nothing
-// of what it guards. Fork handlers take every lock in rank order and set each free again in the child.
+// Owns the order in which locks may be taken: a thread takes only locks of a higher rank than any
+// it holds, which the test build checks. A lock is one word; it spins briefly and then sleeps in
+// the kernel. It must know nothing of what it guards. Fork handlers take every lock in rank order
+// and set each free again in the child.
 #ifndef PMA_LOCK_H
 #define PMA_LOCK_H
 
 #include "base.h"
 
-// Lowest first; the rank of an array of locks is shared, and they are taken in order of their addresses.
+// Lowest first; the rank of an array of locks is shared, and they are taken in order of their
+// addresses.
 enum lock_rank {
     LOCK_INIT,     // the order of start
     LOCK_POOL,     // the pool of idle arenas, and the list of all arenas

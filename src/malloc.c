@@ -113,7 +113,8 @@ void PMA_NAME(cfree)(void *block) {
     pma_alloc_free("cfree", block);
 }
 
-// The block's own descriptor says how large it is; real programs pass wrong sizes, and the hint is not needed.
+// The block's own descriptor says how large it is; real programs pass wrong sizes, and the hint is
+// not needed.
 void PMA_NAME(free_sized)(void *block, size_t size) {
     (void)size;
     pma_alloc_free("free_sized", block);
@@ -133,8 +134,9 @@ static void clear(void *start, size_t size) {
     __asm__ volatile("" : : "r"(start) : "memory");
 }
 
-// A block of another count whose grown part is zero and whose dropped part was cleared. A count that overflows with
-// the old size is the caller's mistake (EINVAL), with the new one there is no memory (ENOMEM): OpenBSD's rules.
+// A block of another count whose grown part is zero and whose dropped part was cleared. A count
+// that overflows with the old size is the caller's mistake (EINVAL), with the new one there is no
+// memory (ENOMEM): OpenBSD's rules.
 void *PMA_NAME(recallocarray)(void *block, size_t old_count, size_t count, size_t size) {
     size_t old_bytes;
     size_t bytes;

@@ -1,7 +1,8 @@
 // malloc.h - the exported C names of allocation.
 //
-// Owns the argument rules and errno of each public call; the meaning is in alloc.h. Standard headers declare the
-// names; here stand those that they do not declare everywhere, and the linking of the archive's members.
+// Owns the argument rules and errno of each public call; the meaning is in alloc.h. Standard
+// headers declare the names; here stand those that they do not declare everywhere, and the linking
+// of the archive's members.
 #ifndef PMA_MALLOC_H
 #define PMA_MALLOC_H
 
@@ -35,8 +36,8 @@ PMA_EXPORT void *PMA_NAME(__libc_valloc)(size_t size);
 PMA_EXPORT void *PMA_NAME(__libc_pvalloc)(size_t size);
 PMA_EXPORT int PMA_NAME(__posix_memalign)(void **block, size_t alignment, size_t size);
 
-// Each archive member with public names refers to the others through these: a static link that needs one name takes
-// all, and the C library's own malloc is never pulled in beside them.
+// Each archive member with public names refers to the others through these: a static link that
+// needs one name takes all, and the C library's own malloc is never pulled in beside them.
 extern const char pma_link_malloc;
 extern const char pma_link_extra;
 extern const char pma_link_cxx;

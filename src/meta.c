@@ -37,7 +37,8 @@ bool pma_meta_is_wiped(void) {
     return !__atomic_load_n(&meta.unwiped, __ATOMIC_RELAXED);
 }
 
-// A new stretch, its first and last page never accessible. What was left of the old one is lost: less than a step.
+// A new stretch, its first and last page never accessible. What was left of the old one is lost:
+// less than a step.
 static bool stretch_open(struct stretch *stretch, enum meta_kind kind, size_t need) {
     size_t guards = 2 * pma_page_size;
     size_t least = align_up(need, pma_page_size);

@@ -1,8 +1,8 @@
 // meta.h - memory for descriptors, out of reach of overflows from user memory.
 //
-// Owns address space of its own at random places, with an inaccessible page before and behind each stretch. What is
-// taken is zeroed, never given back here, and recycled only by its taker as the same thing. Its lock guards all of
-// it. It must not know what is stored.
+// Owns address space of its own at random places, with an inaccessible page before and behind each
+// stretch. What is taken is zeroed, never given back here, and recycled only by its taker as the
+// same thing. Its lock guards all of it. It must not know what is stored.
 #ifndef PMA_META_H
 #define PMA_META_H
 

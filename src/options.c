@@ -69,7 +69,8 @@ static void complain(const char *text, const char *item, size_t length) {
     pma_warn(text, name);
 }
 
-// One item, name or name=value. An item that is not understood is named on stderr and changes nothing.
+// One item, name or name=value. An item that is not understood is named on stderr and changes
+// nothing.
 static void item_parse(const char *item, size_t length) {
     const char *equals = memchr(item, '=', length);
     size_t name_length = equals == NULL ? length : (size_t)(equals - item);

@@ -1,8 +1,9 @@
 // os.h - the only caller of the kernel.
 //
-// Owns the page size and the test hooks below; takes no lock. Calls go to the kernel directly and not through
-// libc's functions, so that no other library can interpose them, and errno is never touched. Addresses and sizes
-// are whole pages and not zero. A call that fails changes nothing and says so: NULL, or false.
+// Owns the page size and the test hooks below; takes no lock. Calls go to the kernel directly and
+// not through libc's functions, so that no other library can interpose them, and errno is never
+// touched. Addresses and sizes are whole pages and not zero. A call that fails changes nothing and
+// says so: NULL, or false.
 #ifndef PMA_OS_H
 #define PMA_OS_H
 
@@ -15,20 +16,22 @@ void pma_os_init(void);
 extern size_t pma_page_size;
 extern unsigned pma_page_shift;
 
-// Address space, PROT_NONE, not charged. With a hint the mapping is at the hint exactly or the call fails.
+// Address space, PROT_NONE, not charged. With a hint the mapping is at the hint exactly or the call
+// fails.
 void *pma_os_reserve(void *hint, size_t size);
 
-// Zeroed memory to read and write. With a hint the mapping is at the hint exactly or the call fails.
+// Zeroed memory to read and write. With a hint the mapping is at the hint exactly or the call
+// fails.
 void *pma_os_map(void *hint, size_t size);
 
-// Zeroed memory to read only, not charged: what a sparse table looks like before anything is entered in it.
-// With a hint the mapping is at the hint exactly or the call fails.
+// Zeroed memory to read only, not charged: what a sparse table looks like before anything is
+// entered in it. With a hint the mapping is at the hint exactly or the call fails.
 void *pma_os_map_readonly(void *hint, size_t size);
 
 bool pma_os_unmap(void *start, size_t size);
 
-// Makes reserved pages readable and writable. They are zero if they were never written since pma_os_reserve or
-// pma_os_decommit.
+// Makes reserved pages readable and writable. They are zero if they were never written since
+// pma_os_reserve or pma_os_decommit.
 bool pma_os_commit(void *start, size_t size);
 
 // Makes pages readable only.
@@ -43,8 +46,9 @@ bool pma_os_purge(void *start, size_t size);
 // Faults the pages in for writing at once. An optimisation: false changes nothing.
 bool pma_os_populate(void *start, size_t size);
 
-// Makes a mapping longer; contents are kept. In place if target is NULL, else it moves to target, over what was
-// reserved there. NULL: as it was.
+// Makes a mapping longer; contents are kept. In place if target is NULL, else it moves to target,
+// over what was reserved there. NULL: the mapping is as it was, but the kernel may have unmapped the
+// target.
 void *pma_os_remap(void *start, size_t old_size, size_t new_size, void *target);
 
 // Pages that a forked child sees as zero. False where the kernel does not know how.
@@ -53,7 +57,8 @@ bool pma_os_wipe_on_fork(void *start, size_t size);
 // Fills the buffer from the kernel's generator without ever waiting; false if it did not.
 bool pma_os_random(void *buffer, size_t size);
 
-// Weak entropy for the case that pma_os_random fails: clocks, the auxiliary vector's bytes, addresses.
+// Weak entropy for the case that pma_os_random fails: clocks, the auxiliary vector's bytes,
+// addresses.
 void pma_os_random_fallback(void *buffer, size_t size);
 
 // Monotonic time in nanoseconds, coarse (some milliseconds): cheap enough for slow paths.
@@ -78,12 +83,12 @@ size_t pma_os_read_file(const char *path, char *buffer, size_t size);
 bool pma_os_is_privileged(void);
 
 #if PMA_TEST
-// Test hooks, in the test build only. The n-th call from now that can fail does fail (0: none), once or, if
-// forever, from then on; pma_os_calls counts them.
+// Test hooks, in the test build only. The n-th call from now that can fail does fail (0: none),
+// once or, if forever, from then on; pma_os_calls counts them.
 void pma_os_fail_at(uint64_t n, bool forever);
 uint64_t pma_os_calls(void);
-// Environment, read by pma_os_init in the test build: PMA_TEST_PAGE=16384 acts as if the page were that large;
-// PMA_TEST_FAIL=N[+] sets pma_os_fail_at(N, with +: forever).
+// Environment, read by pma_os_init in the test build: PMA_TEST_PAGE=16384 acts as if the page were
+// that large; PMA_TEST_FAIL=N[+] sets pma_os_fail_at(N, with +: forever).
 #endif
 
 #endif

@@ -24,7 +24,8 @@ void pma_pageheap_count(ptrdiff_t live, ptrdiff_t dirty) {
     }
 }
 
-// What is asked for: npages at a multiple of align_pages, and, if pages is given, without a descriptor.
+// What is asked for: npages at a multiple of align_pages, and, if pages is given, without a
+// descriptor.
 struct wish {
     size_t npages;
     size_t align_pages;
@@ -60,7 +61,8 @@ static struct run *take_free(struct shard *shard, const struct wish *wish) {
     return run;
 }
 
-// The result is never read but for NULL when the wish is for pages: the descriptor stays in reserve.
+// The result is never read but for NULL when the wish is for pages: the descriptor stays in
+// reserve.
 static struct run *take_locked(struct shard *shard, const struct wish *wish) {
     if (unlikely(shard->lost != NULL)) {
         pma_shard_find_lost(shard);
@@ -73,7 +75,8 @@ static struct run *take_locked(struct shard *shard, const struct wish *wish) {
     return run;
 }
 
-// More than is needed at the moment, so that neighbouring runs of one shard can join, but little against the heap.
+// More than is needed at the moment, so that neighbouring runs of one shard can join, but little
+// against the heap.
 static size_t chunk_size(size_t need) {
     size_t chunk = size_min((size_t)1 << 20, pma_region_committed() / 512);
     return size_max(need, align_up(size_max(chunk, PMA_SLAB_BYTES_MAX), pma_page_size));

@@ -1,7 +1,8 @@
 // pageheap.h - runs by the page.
 //
-// Owns who gets which pages: the choice of shard and run, and growing when there is none. A run returns to its own
-// shard. Locks are taken and left inside. It must not know what runs are used for.
+// Owns who gets which pages: the choice of shard and run, and growing when there is none. A run
+// returns to its own shard. Locks are taken and left inside. It must not know what runs are used
+// for.
 #ifndef PMA_PAGEHEAP_H
 #define PMA_PAGEHEAP_H
 
@@ -20,8 +21,9 @@ struct pages {
 
 void pma_pageheap_init(unsigned nshards);
 
-// npages pages from the shard, or if need be from another; aligned to align_pages pages (a power of two). Nothing is
-// entered in the page map, but its entries are prepared. False: no memory, everything as it was.
+// npages pages from the shard, or if need be from another; aligned to align_pages pages (a power of
+// two). Nothing is entered in the page map, but its entries are prepared. False: no memory,
+// everything as it was.
 bool pma_pageheap_take(unsigned shard, size_t npages, size_t align_pages, struct stream *stream,
                        struct pages *pages);
 void pma_pageheap_give(struct pages pages);
@@ -31,8 +33,8 @@ struct run *pma_pageheap_take_run(unsigned shard, size_t npages, size_t align_pa
                                   struct stream *stream);
 void pma_pageheap_give_run(struct run *run);
 
-// Makes a run longer by taking the free pages right behind it, or shorter by giving its last pages. The caller enters
-// the new ends in the page map. False: the pages behind are not free.
+// Makes a run longer by taking the free pages right behind it, or shorter by giving its last pages.
+// The caller enters the new ends in the page map. False: the pages behind are not free.
 bool pma_pageheap_extend(struct run *run, size_t npages);
 void pma_pageheap_shorten(struct run *run, size_t npages);
 

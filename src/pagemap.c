@@ -23,7 +23,8 @@ _Static_assert(PIECES <= 32, "a piece is a bit of leaf.pieces");
 _Static_assert(PMA_LEAF_PIECE >= PMA_PAGE_MAX, "a piece is whole pages");
 _Static_assert(offsetof(struct leaf, next) == ENTRIES_BYTES, "the fields begin a page");
 
-// Under the page map's lock. A leaf starts readable and all zero, so that a wild pointer finds nothing in it.
+// Under the page map's lock. A leaf starts readable and all zero, so that a wild pointer finds
+// nothing in it.
 static struct leaf *leaf_make(size_t top) {
     struct leaf *leaf = pma_os_map_readonly(NULL, ENTRIES_BYTES + pma_page_size);
     if (leaf == NULL) {

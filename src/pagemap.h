@@ -1,9 +1,10 @@
 // pagemap.h - address -> descriptor of the run that holds it.
 //
-// Owns a two-level table: 2^17 entries of 1 GiB, leaves of 2^18 entries, one per granule of 4 KiB. A slab enters all
-// its granules, any other run those of its first page and of its last granule; what no longer belongs to a run is
-// cleared. Look-up takes no lock and touches nothing but the table. Writers of one granule exclude each other by
-// owning the pages; new leaves are made under the page map's lock. It must not know what a descriptor holds.
+// Owns a two-level table: 2^17 entries of 1 GiB, leaves of 2^18 entries, one per granule of 4 KiB.
+// A slab enters all its granules, any other run those of its first page and of its last granule;
+// what no longer belongs to a run is cleared. Look-up takes no lock and touches nothing but the
+// table. Writers of one granule exclude each other by owning the pages; new leaves are made under
+// the page map's lock. It must not know what a descriptor holds.
 #ifndef PMA_PAGEMAP_H
 #define PMA_PAGEMAP_H
 
@@ -19,8 +20,8 @@ struct leaf {
     // On a page of its own, writable from the beginning.
     struct leaf *next; // const; the leaf made before this one
     size_t top;        // const; whose leaf it is
-    uint32_t
-        pieces; // lock to write, atomic to read; a bit for each piece of the entries that is writable
+    // lock to write, atomic to read; a bit for each piece of the entries that is writable
+    uint32_t pieces;
 };
 
 struct pagemap {
@@ -34,7 +35,8 @@ PMA_INLINE size_t pagemap_granule(uintptr_t address) {
     return address >> PMA_GRANULE_SHIFT & (PMA_LEAF_ENTRIES - 1);
 }
 
-// The run that holds the address, as far as its granule is entered, else NULL. Any value is a valid argument.
+// The run that holds the address, as far as its granule is entered, else NULL. Any value is a valid
+// argument.
 PMA_INLINE struct run *pagemap_find(uintptr_t address) {
     size_t top = address >> PMA_LEAF_SHIFT;
     if (unlikely(top >= PMA_TOP_ENTRIES)) {
@@ -63,12 +65,12 @@ void pma_pagemap_fill(uintptr_t start, size_t size, struct run *run);
 // Enters the granules of the first page and the last granule, as runs that are no slabs do.
 void pma_pagemap_set_ends(uintptr_t start, size_t size, struct run *run);
 
-// The run that covers an address whose own granule is not entered: the nearest entry below, if it reaches that far.
-// Slow; only for the message of a wrong free.
+// The run that covers an address whose own granule is not entered: the nearest entry below, if it
+// reaches that far. Slow; only for the message of a wrong free.
 struct run *pma_pagemap_find_cover(uintptr_t address);
 
-// Calls visit once for each run in the page map. Runs that come or go meanwhile may be visited or not; the descriptor
-// that is handed over is always one.
+// Calls visit once for each run in the page map. Runs that come or go meanwhile may be visited or
+// not; the descriptor that is handed over is always one.
 void pma_pagemap_walk(void (*visit)(struct run *run, void *context), void *context);
 
 // The page map's lock, for fork.

@@ -19,7 +19,8 @@ size_t pma_purge_limit(void) {
     return size_max(PMA_DIRTY_MIN, live / PMA_DIRTY_FRACTION);
 }
 
-// Drops the pages of a run that is in no list. A long one is closed, since it costs a mapping either way.
+// Drops the pages of a run that is in no list. A long one is closed, since it costs a mapping
+// either way.
 static enum run_kind run_drop(const struct run *run) {
     size_t bytes = run_bytes(run);
     if (bytes >= PMA_CLOSE_MIN && pma_os_decommit((void *)run->start, bytes)) {
@@ -34,7 +35,8 @@ static void run_return(struct shard *shard, struct run *run, enum run_kind kind)
     lock_unlock(&shard->lock);
 }
 
-// Takes the oldest dirty runs out of reach while there is more than the limit or they are older than before.
+// Takes the oldest dirty runs out of reach while there is more than the limit or they are older
+// than before.
 static size_t batch_begin(struct shard *shard, struct run **batch, size_t limit, uint64_t before) {
     size_t count = 0;
     lock_lock(&shard->lock);
@@ -96,7 +98,8 @@ static size_t close_pages(size_t bytes) {
     return size_max(bytes >> pma_page_shift, 1);
 }
 
-// Down to a quarter below the limit, so that a program whose need swings a little does not call the kernel each time.
+// Down to a quarter below the limit, so that a program whose need swings a little does not call the
+// kernel each time.
 void pma_purge_if_due(struct shard *shard) {
     size_t limit = pma_purge_limit();
     uint64_t now = pma_os_time();

@@ -107,6 +107,10 @@ void pma_random_set_seed(uint64_t seed) {
     seed_is_set = 1;
 }
 
+bool pma_random_is_seeded(void) {
+    return seed_is_set != 0;
+}
+
 static void key_from_seed(uint32_t key[KEY_WORDS], uint64_t identity) {
     const uint32_t input[KEY_WORDS] = { (uint32_t)fixed_seed, (uint32_t)(fixed_seed >> 32),
                                         (uint32_t)identity, (uint32_t)(identity >> 32) };

@@ -1,13 +1,14 @@
 // random.h - streams of entropy, taken four bits a draw.
 //
-// Owns the cipher and the layout of a stream. A stream belongs to one arena, or is guarded by the lock of whoever
-// holds it; there is no lock here. It must not know what the draws are for.
+// Owns the cipher and the layout of a stream. A stream belongs to one arena, or is guarded by the
+// lock of whoever holds it; there is no lock here. It must not know what the draws are for.
 //
-// A stream is ChaCha8 keyed from the kernel. Its output is expanded 512 bytes at a time into 1,024 rotation counts,
-// one byte each: four bits of the stream times four, 0, 4, ... 60. Not a bit of it is thrown away. A stream lies on
-// pages of its own that a forked child sees as zero (where the kernel can), and zero means: no draws left, no key.
-// So a child, however it was made, keys its streams anew before it draws again. Where the kernel cannot, the fork
-// handler calls pma_stream_forget.
+// A stream is ChaCha8 keyed from the kernel. Its output is expanded 512 bytes at a time into 1,024
+// rotation counts, one byte each: four bits of the stream times four, 0, 4, ... 60. Not a bit of it
+// is thrown away. A stream lies on pages of its own that a forked child sees as zero (where the
+// kernel can), and zero means: no draws left, no key. So a child, however it was made, keys its
+// streams anew before it draws again. Where the kernel cannot, the fork handler calls
+// pma_stream_forget.
 #ifndef PMA_RANDOM_H
 #define PMA_RANDOM_H
 
@@ -15,7 +16,7 @@
 #include "tune.h"
 
 struct stream {
-    uint32_t left;     // owner; ready draws, taken from the end: draws[left - 1] is next
+    size_t left;       // owner; ready draws, taken from the end: draws[left - 1] is next
     uint32_t keyed;    // owner; 0: must be keyed before the next refill
     uint32_t key[8];   // owner
     uint64_t counter;  // owner; of 64-byte blocks
@@ -23,12 +24,16 @@ struct stream {
     uint8_t draws[PMA_STREAM_DRAWS] PMA_ALIGNED(64); // owner
 };
 
-// Refills draws, keying the stream first if need be. It cannot fail: without the kernel's generator it takes the
-// fallback of os.h, and tries the kernel again at every further refill until that succeeds.
+// Refills draws, keying the stream first if need be. It cannot fail: without the kernel's generator
+// it takes the fallback of os.h, and tries the kernel again at every further refill until that
+// succeeds.
 PMA_SLOW void pma_stream_refill(struct stream *stream);
 
 // All later keys are derived from this seed and the stream's identity: seed= in the options.
 void pma_random_set_seed(uint64_t seed);
+
+// Whether that was done.
+bool pma_random_is_seeded(void);
 
 // The stream's next refill keys it anew.
 void pma_stream_forget(struct stream *stream);
@@ -46,7 +51,8 @@ PMA_INLINE unsigned stream_nibble(struct stream *stream) {
     return stream_rotation(stream) >> 2;
 }
 
-// Evenly one of 0 ... n - 1; n >= 1. It draws as many nibbles as n has, and again when the result is not below n.
+// Evenly one of 0 ... n - 1; n >= 1. It draws as many nibbles as n - 1 has, and again when they lie
+// above the largest multiple of n.
 size_t pma_stream_below(struct stream *stream, size_t n);
 
 #endif

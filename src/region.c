@@ -1,4 +1,5 @@
-// region.c - address space for the page heap: reserve, commit in growing steps, hand out from the front.
+// region.c - address space for the page heap: reserve, commit in growing steps, hand out from the
+// front.
 #include <config.h>
 
 #include "region.h"
@@ -8,8 +9,8 @@
 #include "pagemap.h"
 #include "tune.h"
 
-// start <= used <= committed <= reserved, all multiples of the page. Two locks, so that threads can go on with what is
-// committed while one of them has the kernel commit more.
+// start <= used <= committed <= reserved, all multiples of the page. Two locks, so that threads can
+// go on with what is committed while one of them has the kernel commit more.
 struct regions {
     struct lock growth;  // held while the heap grows
     uintptr_t start;     // growth; of the region that is growing now, 0 before the first
@@ -43,7 +44,8 @@ void pma_region_share(void) {
     __atomic_store_n(&regions.is_shared, 1, __ATOMIC_RELAXED);
 }
 
-// A page-aligned address between 4 GiB and 3/4 of what user programs have: the stack and the libraries lie above.
+// A page-aligned address between 4 GiB and 3/4 of what user programs have: the stack and the
+// libraries lie above.
 static uintptr_t random_place(size_t size) {
     uintptr_t place = 0;
     if (!pma_os_random(&place, sizeof(place))) {
@@ -54,7 +56,8 @@ static uintptr_t random_place(size_t size) {
         return 0;
     }
     place = PMA_ADDRESS_LOWEST + place % (span - size);
-    // Not too near the end of what one leaf of the page map covers: a second leaf would cost address space.
+    // Not too near the end of what one leaf of the page map covers: a second leaf would cost
+    // address space.
     return align_down(place & ~((uintptr_t)1 << (PMA_LEAF_SHIFT - 1)), pma_page_size);
 }
 
@@ -88,8 +91,9 @@ static size_t wish_less(size_t wish, size_t need) {
     return size_max(need, align_up(wish / 2, pma_page_size));
 }
 
-// Leaves the region that is growing for a new one at another place. What is committed of the old one was handed out
-// before; the rest of its reservation goes back, and if the kernel refuses that, it only costs address space.
+// Leaves the region that is growing for a new one at another place. What is committed of the old
+// one was handed out before; the rest of its reservation goes back, and if the kernel refuses that,
+// it only costs address space.
 static bool region_open(size_t need) {
     for (size_t size = size_max(need, PMA_RESERVE_MIN);; size = wish_less(size, need)) {
         char *start = pma_region_reserve_somewhere(size);
@@ -123,7 +127,8 @@ static bool pagemap_prepare(uintptr_t start, size_t size) {
            pma_pagemap_prepare(start, size);
 }
 
-// Makes more of what is reserved writable: a step, and at least need bytes, which the reservation has.
+// Makes more of what is reserved writable: a step, and at least need bytes, which the reservation
+// has.
 static bool commit_more(size_t need) {
     for (size_t more = size_min(size_max(need, step_size()), regions.reserved - regions.committed);;
          more = wish_less(more, need)) {
@@ -138,8 +143,8 @@ static bool commit_more(size_t need) {
     }
 }
 
-// Adds writable pages behind the end of the reservation, all of which is committed: one call a step, and no address
-// space ahead of use. False also if a foreign mapping is in the way.
+// Adds writable pages behind the end of the reservation, all of which is committed: one call a
+// step, and no address space ahead of use. False also if a foreign mapping is in the way.
 static bool extend_more(size_t need) {
     if (regions.start == 0) {
         return false;
@@ -185,8 +190,8 @@ static struct extent hand_out(size_t need, size_t want) {
     return extent;
 }
 
-// A large heap grows ahead of need, when a quarter of a step is left, by whoever comes by: the others need not wait
-// for the kernel.
+// A large heap grows ahead of need, when a quarter of a step is left, by whoever comes by: the
+// others need not wait for the kernel.
 static void expand_ahead(void) {
     if (__atomic_load_n(&regions.is_shared, __ATOMIC_RELAXED) == 0 ||
         pma_region_committed() < PMA_AHEAD_MIN || !lock_try(&regions.growth)) {
@@ -198,7 +203,8 @@ static void expand_ahead(void) {
     lock_unlock(&regions.growth);
 }
 
-// Under the growth lock, which leaves need bytes ready; or hands out the region's last pages, if they are fewer.
+// Under the growth lock, which leaves need bytes ready; or hands out the region's last pages, if
+// they are fewer.
 static bool grow(size_t need, struct extent *last) {
     size_t ready = ready_bytes();
     if (ready >= need || expand(need - ready)) {

@@ -1,8 +1,9 @@
 // region.h - address space for the page heap.
 //
-// Owns where the heap lies: stretches of address space at random places, reserved PROT_NONE and made writable from
-// the front in steps that grow with the heap. One lock guards growing and is held across the calls to the kernel,
-// another what is handed out. It hands out committed, zeroed pages in order of address and takes back only its top. It must not know runs.
+// Owns where the heap lies: stretches of address space at random places, reserved PROT_NONE and
+// made writable from the front in steps that grow with the heap. One lock guards growing and is
+// held across the calls to the kernel, another what is handed out. It hands out committed, zeroed
+// pages in order of address and takes back only its top. It must not know runs.
 #ifndef PMA_REGION_H
 #define PMA_REGION_H
 
@@ -16,18 +17,21 @@ struct extent {
     size_t size;
 };
 
-// Between need and want bytes (multiples of the page); fewer than need only at the end of a region: the caller
-// keeps those and asks again. The page map's entries of the range are prepared.
+// Between need and want bytes (multiples of the page); fewer than need only at the end of a region:
+// the caller keeps those and asks again. The page map's entries of the range are prepared.
 struct extent pma_region_take(size_t need, size_t want);
 
-// From now on several threads take pages: larger steps, and ahead of need, so that they wait less for each other.
+// From now on several threads take pages: larger steps, and ahead of need, so that they wait less
+// for each other.
 void pma_region_share(void);
 
-// Takes the extent back if it is the top of the region, and drops its pages for good (VmData shrinks). False: it is
-// not, or the kernel refused; the caller keeps it. After a refusal its pages may read as zero or not.
+// Takes the extent back if it is the top of the region, and drops its pages for good (VmData
+// shrinks). False: it is not, or the kernel refused; the caller keeps it. After a refusal its pages
+// may read as zero or not.
 bool pma_region_give(struct extent extent);
 
-// Address space at a random place, PROT_NONE, for regions, metadata and huge blocks alike. NULL: refused.
+// Address space at a random place, PROT_NONE, for regions, metadata and huge blocks alike. NULL:
+// refused.
 void *pma_region_reserve_somewhere(size_t size);
 
 // Committed bytes, all regions together.

@@ -22,10 +22,11 @@ bool pma_remote_is_complete(const struct slab *slab, size_t words) {
     return true;
 }
 
-// The last slot of a slab was freed, perhaps: its owner may sleep for ever, so whoever notices gives the pages back.
-// The slab's own fields may no longer be read after the change of state, since the owner may use the descriptor again
-// at once; pages was read before the caller's slot was freed, while the slab could not go away. A change that fails
-// may be the owner's, who attached the slab and looks at it no more: so this looks again.
+// The last slot of a slab was freed, perhaps: its owner may sleep for ever, so whoever notices
+// gives the pages back. The slab's own fields may no longer be read after the change of state,
+// since the owner may use the descriptor again at once; pages was read before the caller's slot was
+// freed, while the slab could not go away. A change that fails may be the owner's, who attached the
+// slab and looks at it no more: so this looks again.
 static void claim_if_complete(struct slab *slab, uint32_t incarnation, struct pages pages,
                               size_t words) {
     for (;;) {
@@ -63,7 +64,8 @@ enum remote_outcome pma_remote_free(struct slab *slab, uint64_t index, struct in
     if ((old & bit) != 0) {
         return REMOTE_NOT_LIVE;
     }
-    // From here on the slab may go away at any moment, but its descriptor stays one of the same arena.
+    // From here on the slab may go away at any moment, but its descriptor stays one of the same
+    // arena.
     bool pushed = old == 0 && __atomic_exchange_n(&remote->queued, 1, __ATOMIC_SEQ_CST) == 0;
     if (pushed) {
         inbox_push(inbox, slab);
@@ -85,7 +87,8 @@ struct slab *pma_inbox_take_all(struct inbox *inbox) {
 
 struct slab *pma_inbox_next(struct slab *slab) {
     struct slab *next = __atomic_load_n(&slab->run.remote->next, __ATOMIC_RELAXED);
-    // First this, then the words: a bit that is set after its word was taken finds 0 here and queues the slab again.
+    // First this, then the words: a bit that is set after its word was taken finds 0 here and
+    // queues the slab again.
     __atomic_exchange_n(&slab->run.remote->queued, 0, __ATOMIC_SEQ_CST);
     return next;
 }
@@ -109,7 +112,8 @@ size_t pma_remote_collect(struct slab *slab) {
         slab_set_live(slab, word, live & ~freed);
         count += bits_count(freed);
     }
-    // A thread that frees the last slot meanwhile saw an incomplete word and went away: the caller looks after this.
+    // A thread that frees the last slot meanwhile saw an incomplete word and went away: the caller
+    // looks after this.
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     return count;
 }

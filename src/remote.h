@@ -1,11 +1,13 @@
 // remote.h - slots freed by a thread that does not own their slab.
 //
-// Owns the protocol between the owner of a slab and all other threads: the remote words, the slab's state, the inbox.
-// There is no lock; every atomic here is sequentially consistent unless it says otherwise, and test/model has the
-// protocol as a Promela model. It must not know bins, queues or threads.
+// Owns the protocol between the owner of a slab and all other threads: the remote words, the slab's
+// state, the inbox. There is no lock; every atomic here is sequentially consistent unless it says
+// otherwise, and test/model has the protocol as a Promela model. It must not know bins, queues or
+// threads.
 //
-// A state is three bits of enum slab_state, 29 bits that count changes, and 32 that count incarnations, the uses of
-// the descriptor as another slab. Whoever changes the state compares the whole, so a change in between is noticed.
+// A state is three bits of enum slab_state, 29 bits that count changes, and 32 that count
+// incarnations, the uses of the descriptor as another slab. Whoever changes the state compares the
+// whole, so a change in between is noticed.
 #ifndef PMA_REMOTE_H
 #define PMA_REMOTE_H
 
@@ -43,7 +45,8 @@ PMA_INLINE bool slab_change_state(struct slab *slab, uint64_t seen, enum slab_st
                                        __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
-// The owner's change where no other thread can interfere: from CURRENT, or of a descriptor in reserve.
+// The owner's change where no other thread can interfere: from CURRENT, or of a descriptor in
+// reserve.
 PMA_INLINE void slab_set_state(struct slab *slab, enum slab_state to) {
     uint64_t seen = slab_load_state(slab);
     uint64_t incarnation = to == SLAB_CURRENT && slab_state_of(seen) == SLAB_UNUSED;
@@ -58,26 +61,29 @@ enum remote_outcome {
     REMOTE_NOT_LIVE, // a double free: nothing was changed
 };
 
-// Frees a slot of a slab that another thread owns. It gives the slab's pages back when this was its last slot.
+// Frees a slot of a slab that another thread owns. It gives the slab's pages back when this was its
+// last slot.
 enum remote_outcome pma_remote_free(struct slab *slab, uint64_t index, struct inbox *inbox);
 
 PMA_INLINE bool inbox_is_empty(const struct inbox *inbox) {
     return __atomic_load_n(&inbox->head, __ATOMIC_SEQ_CST) == NULL;
 }
 
-// Takes all; the caller follows the links by pma_inbox_next, once for each, before it looks at the slab's words.
+// Takes all; the caller follows the links by pma_inbox_next, once for each, before it looks at the
+// slab's words.
 struct slab *pma_inbox_take_all(struct inbox *inbox);
 struct slab *pma_inbox_next(struct slab *slab);
 
 // In a forked child: what was in the inbox, or on its way there, is found by other means.
 void pma_inbox_forget(struct inbox *inbox);
 
-// True if every live slot of the slab was freed remotely. What is read may change meanwhile, but whoever changes it in
-// a way that matters changes the state too: load that before, and compare after.
+// True if every live slot of the slab was freed remotely. What is read may change meanwhile, but
+// whoever changes it in a way that matters changes the state too: load that before, and compare
+// after.
 bool pma_remote_is_complete(const struct slab *slab, size_t words);
 
-// The owner clears the slots of its slab that were freed remotely; how many there were. A remote bit on a slot that
-// is not live was freed twice: that ends the program.
+// The owner clears the slots of its slab that were freed remotely; how many there were. A remote
+// bit on a slot that is not live was freed twice: that ends the program.
 size_t pma_remote_collect(struct slab *slab);
 
 // True while there may be remote bits that no drain has seen.

@@ -1,7 +1,7 @@
 // report.h - the heap's state as text.
 //
-// Owns the form of malloc_stats and malloc_info. Numbers are collected first, without a lock; nothing is held while
-// text is written, and nothing here allocates unless the stream does.
+// Owns the form of malloc_stats and malloc_info. Numbers are collected first, without a lock;
+// nothing is held while text is written, and nothing here allocates unless the stream does.
 #ifndef PMA_REPORT_H
 #define PMA_REPORT_H
 

@@ -1,8 +1,9 @@
 // run.h - the descriptor of a run.
 //
-// Owns the layout that all kinds of run share, so that the page map and the fast path of free know a descriptor
-// without knowing the page heap or slabs. A run that is no slab has no owner: the fast path needs one test.
-// Descriptors are never unmapped and stay descriptors, so whatever pointer a program frees, reading one is safe.
+// Owns the layout that all kinds of run share, so that the page map and the fast path of free know
+// a descriptor without knowing the page heap or slabs. A run that is no slab has no owner: the fast
+// path needs one test. Descriptors are never unmapped and stay descriptors, so whatever pointer a
+// program frees, reading one is safe.
 #ifndef PMA_RUN_H
 #define PMA_RUN_H
 
@@ -23,17 +24,16 @@ enum run_kind {
     RUN_PURGING // free, on its way from one of these states to another
 };
 
-// const while the run is in use, unless said otherwise. While it is free its shard's lock guards all of it; for huge
-// blocks that is the huge lock. Descriptors lie PMA_APART bytes apart or more.
+// const while the run is in use, unless said otherwise. While it is free its shard's lock guards
+// all of it; for huge blocks that is the huge lock. Descriptors lie PMA_APART bytes apart or more.
 struct run {
     // Cold line.
-    uint8_t kind;    // atomic; enum run_kind
-    uint8_t zero;    // the pages were never written: calloc need not clear them
-    uint16_t shard;  // which page heap it came from
-    uint32_t npages; // its length; huge: not used
-    uintptr_t start; // its first byte
-    struct run
-        *next; // in a list: free runs of a shard, huge blocks; owner: slabs with room in a bin
+    uint8_t kind;     // atomic; enum run_kind
+    uint8_t zero;     // the pages were never written: calloc need not clear them
+    uint16_t shard;   // which page heap it came from
+    uint32_t npages;  // its length; huge: not used
+    uintptr_t start;  // its first byte
+    struct run *next; // in a list: free runs, huge blocks; slabs (owner): those with room in a bin
     struct run *prev;
     size_t size; // large and huge: bytes from base that the program may use; slabs: a slot's
     union {
@@ -49,7 +49,6 @@ struct run {
             uint8_t words;         // const; how many words of slots it has
             uint8_t shift;         // const; a slot is 1 << shift bits of a word
             uint8_t capacity;      // const; which size of descriptor this is
-            uint8_t level;         // const; which of its bin's shapes
         };
     };
     // Hot line.

@@ -87,8 +87,8 @@ static struct run *first_fit(struct run *run, size_t npages) {
     return run;
 }
 
-// Runs that are too short may fill the beginning of the first list: the rest of it is looked at when no other list
-// has a run.
+// Runs that are too short may fill the beginning of the first list: the rest of it is looked at
+// when no other list has a run.
 struct run *pma_runlist_find(const struct runlist *list, size_t npages, struct stream *stream) {
     size_t first = filled_from(list, bin_of(npages));
     for (size_t bin = first; bin < PMA_RUNLIST_BINS; bin = filled_from(list, bin + 1)) {

@@ -137,7 +137,8 @@ void pma_shard_insert(struct shard *shard, struct run *run, enum run_kind kind) 
     ends_set(run, run);
 }
 
-// A neighbour that belongs to another shard may change at any moment, but never into one of ours: that takes our lock.
+// A neighbour that belongs to another shard may change at any moment, but never into one of ours:
+// that takes our lock.
 struct run *pma_shard_neighbour(const struct shard *shard, uintptr_t address, enum run_kind kind) {
     struct run *run = pagemap_find(address);
     if (run == NULL || run_kind(run) != kind || run->shard != index_of(shard)) {

@@ -1,8 +1,9 @@
 // shard.h - the free runs of one page heap, and its descriptors.
 //
-// Owns the lists of free runs by state, the joining of neighbours, and the reserve of run descriptors. One lock guards
-// all of a shard, and whoever calls a function here holds it; nothing here calls the kernel but for more descriptors.
-// It must not know who takes runs or when memory goes back.
+// Owns the lists of free runs by state, the joining of neighbours, and the reserve of run
+// descriptors. One lock guards all of a shard, and whoever calls a function here holds it; nothing
+// here calls the kernel but for more descriptors. It must not know who takes runs or when memory
+// goes back.
 //
 //   live + dirty + clean + closed == all pages that the shard took from regions
 //   (runs on their way between two states count as dirty)
@@ -54,15 +55,17 @@ void pma_shard_init(struct shard *shard);
 struct run *pma_shard_take_descriptor(struct shard *shard);
 void pma_shard_give_descriptor(struct shard *shard, struct run *run);
 
-// Puts a run into the list of its state, or takes it out. Only its ends are entered in the page map.
+// Puts a run into the list of its state, or takes it out. Only its ends are entered in the page
+// map.
 void pma_shard_insert(struct shard *shard, struct run *run, enum run_kind kind);
 void pma_shard_remove(struct shard *shard, struct run *run);
 
 // Makes a run free, together with the free runs of the same state on both sides.
 void pma_shard_join(struct shard *shard, struct run *run, enum run_kind kind);
 
-// The same for pages without a descriptor. If none can be had, the pages themselves remember that they are free:
-// freeing must lose nothing even when the kernel refuses everything. Not for closed pages.
+// The same for pages without a descriptor. If none can be had, the pages themselves remember that
+// they are free: freeing must lose nothing even when the kernel refuses everything. Not for closed
+// pages.
 void pma_shard_join_pages(struct shard *shard, uintptr_t start, size_t npages, enum run_kind kind);
 
 // Tries to find descriptors for such pages; true if there are none left.
@@ -71,8 +74,9 @@ bool pma_shard_find_lost(struct shard *shard);
 // The free run of this state that has the address at one of its ends.
 struct run *pma_shard_neighbour(const struct shard *shard, uintptr_t address, enum run_kind kind);
 
-// Cuts a free run, which is in no list now, to npages at the first multiple of align_pages pages; what is left over
-// becomes free again. False if descriptors for the rest are missing: nothing is changed.
+// Cuts a free run, which is in no list now, to npages at the first multiple of align_pages pages;
+// what is left over becomes free again. False if descriptors for the rest are missing: nothing is
+// changed.
 bool pma_shard_cut(struct shard *shard, struct run *run, size_t npages, size_t align_pages,
                    enum run_kind kind);
 

@@ -1,9 +1,11 @@
 // slab.h - a run cut in equal slots: live words, and what other threads write.
 //
-// Owns the layout of slab descriptors and what can be said of one slab alone. A slab's owner is the one thread that
-// holds its arena; the remote part is written by all. It must not know bins, queues or threads.
+// Owns the layout of slab descriptors and what can be said of one slab alone. A slab's owner is the
+// one thread that holds its arena; the remote part is written by all. It must not know bins, queues
+// or threads.
 //
-// live is the single truth: a bit is 1 while the program holds the slot. Everything else follows from it:
+// live is the single truth: a bit is 1 while the program holds the slot. Everything else follows
+// from it:
 //
 //   sum of bits_count(live) == count + bias, but for a current slab, whose count means nothing
 //   room has a 1 only for words in which a slot was free when it was last looked at
@@ -16,7 +18,8 @@
 #include "run.h"
 #include "tune.h"
 
-// What the owner and remote threads agree upon, with the incarnation and a count of changes: see remote.h.
+// What the owner and remote threads agree upon, with the incarnation and a count of changes: see
+// remote.h.
 enum slab_state {
     SLAB_UNUSED,   // a descriptor in reserve
     SLAB_CURRENT,  // the bin hands out of it
@@ -74,10 +77,10 @@ PMA_INLINE uint64_t slab_free_bits(const struct slab *slab, size_t word) {
     return ~slab_live(slab, word) & shape_mask(slab->run.shift);
 }
 
-// Where a pointer falls: the position in units, and whether it is exact. One multiplication finds the position and
-// proves the pointer (Lemire, Kaser, Kurz, "Faster remainder by direct computation", 2019): with inverse = 2^64 /
-// unit rounded up, the product's high half is the quotient, and its low half is below inverse exactly when the
-// remainder is 0.
+// Where a pointer falls: the position in units, and whether it is exact. One multiplication finds
+// the position and proves the pointer (Lemire, Kaser, Kurz, "Faster remainder by direct
+// computation", 2019): with inverse = 2^64 / unit rounded up, the product's high half is the
+// quotient, and its low half is below inverse exactly when the remainder is 0.
 struct position {
     uint64_t index;
     bool exact;
@@ -85,11 +88,12 @@ struct position {
 
 PMA_INLINE struct position slab_position(const struct run *run, uintptr_t address) {
     uint64_t low;
-    uint64_t index = multiply_high(address - run->base, run->inverse, &low);
+    uint64_t index = multiply_high(address - run->base, &run->inverse, &low);
     return (struct position){ index, low < run->inverse };
 }
 
-// A new incarnation in a descriptor of sufficient capacity, with every slot free, and state CURRENT.
+// A new incarnation in a descriptor of sufficient capacity, with every slot free, and state
+// CURRENT.
 struct arena;
 void pma_slab_init(struct slab *slab, uintptr_t start, size_t size, struct shape shape,
                    struct arena *owner, uint32_t bin);

@@ -1,7 +1,8 @@
 // stats.h - what the heap holds, counted by walking the page map.
 //
-// Owns nothing: the descriptors are the truth. Other threads go on meanwhile, so the sums are exact only while the
-// program stands still. It takes no lock, allocates nothing and must not know how a report looks.
+// Owns nothing: the descriptors are the truth. Other threads go on meanwhile, so the sums are exact
+// only while the program stands still. It takes no lock, allocates nothing and must not know how a
+// report looks.
 #ifndef PMA_STATS_H
 #define PMA_STATS_H
 

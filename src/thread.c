@@ -22,9 +22,11 @@ struct threads {
 
 static struct threads threads = { .lock = LOCK_FREE(LOCK_POOL) };
 
-struct arena pma_nobody;
+// Whatever the size, a bin whose window is empty.
+struct arena pma_nobody = { .small = { [0 ... PMA_FINE_MAX / 16] = &pma_nobody.bins[0] } };
 __thread struct arena *pma_self = &pma_nobody;
-// The thread's arena was taken from it at its end. What destructors still ask for is served by a lent arena.
+// The thread's arena was taken from it at its end. What destructors still ask for is served by a
+// lent arena.
 static __thread bool is_over;
 
 struct lock *pma_thread_lock(void) {
@@ -134,7 +136,8 @@ void pma_thread_init(unsigned nshards) {
     threads.has_key = pthread_key_create(&threads.key, thread_end) == 0;
 }
 
-// pthread_setspecific may allocate for a key that is not among the first: the arena is bound before.
+// pthread_setspecific may allocate for a key that is not among the first: the arena is bound
+// before.
 struct arena *pma_arena_enter_bound(void) {
     struct arena *arena = arena_adopt();
     if (arena == NULL || is_over) {
@@ -194,15 +197,24 @@ void pma_arena_rest_idle(void) {
     }
 }
 
-// The pool is built anew: its lock may have been held by a thread that is gone. An arena that was inside a slow path
-// is in an unknown state: what is freed into it is only marked, and nobody uses it again.
+// A wiped stream has lost which one of the process it is, by which a fixed seed tells streams apart.
+static void stream_after_fork(struct arena *arena) {
+    if (!pma_meta_is_wiped()) {
+        pma_stream_forget(arena->stream);
+    }
+    if (pma_random_is_seeded()) {
+        arena->stream->identity = arena->number;
+    }
+}
+
+// The pool is built anew: its lock may have been held by a thread that is gone. An arena that was
+// inside a slow path is in an unknown state: what is freed into it is only marked, and nobody uses
+// it again.
 void pma_thread_after_fork(void) {
     threads.idle = NULL;
     for (struct arena *arena = arenas_first(); arena != NULL; arena = arena->all_next) {
         pma_lock_reset(&arena->adoption);
-        if (!pma_meta_is_wiped()) {
-            pma_stream_forget(arena->stream);
-        }
+        stream_after_fork(arena);
         // The forking thread's own too, unless there never was another thread to free into it.
         arena->recount |= threads.count > 1;
         if (arena == pma_self || arena->busy != 0) {

@@ -1,7 +1,7 @@
 // tune.h - every compile-time number, with its unit and its reason.
 //
-// Owns the constants and their assertions; knows nothing but base.h. A number that a user may want to change at run
-// time does not belong here but into options.def.
+// Owns the constants and their assertions; knows nothing but base.h. A number that a user may want
+// to change at run time does not belong here but into options.def.
 #ifndef PMA_TUNE_H
 #define PMA_TUNE_H
 
@@ -26,7 +26,8 @@
 #define PMA_SLOT_MIN 16
 // Slots end here, runs begin. Above, the page's rounding is at most 1/8 even for the first size.
 #define PMA_SLOT_MAX 32768
-// Two tables of bins: by 16 bytes up to here, by 64 above. 16 classes per doubling have steps of 64 from here.
+// Two tables of bins: by 16 bytes up to here, by 64 above. 16 classes per doubling have steps of 64
+// from here.
 #define PMA_FINE_MAX 1024
 
 // ---- slabs
@@ -36,34 +37,39 @@
 // Slabs of small slots double up to this many bytes; above, a slab is one word.
 #define PMA_SLAB_BYTES_MAX ((size_t)1 << 16)
 
-// Slots up to this size lie up to 64 in a word; above, 16, since more showed no gain and a word is what is touched
-// when slots are chosen at random.
+// Slots up to this size lie up to 64 in a word; above, 16, since more showed no gain and a word is
+// what is touched when slots are chosen at random.
 #define PMA_WIDE_SLOT_MAX ((size_t)4096)
-// After so many refills from words of 16 or 32 slots a class gets words of 64: a window of 64 slots is refilled a
-// quarter as often, and a program that asks that often does not mind the pages.
+// After so many refills from words of 16 or 32 slots a class gets words of 64: a window of 64 slots
+// is refilled a quarter as often, and a program that asks that often does not mind the pages.
 #define PMA_HEAT_WIDE 32
 
 // ---- address space
 
-// The page map's leaves become writable in pieces of 64 KiB, 32 MiB of heap each: little VmData for small programs.
+// The page map's leaves become writable in pieces of 64 KiB, 32 MiB of heap each: little VmData for
+// small programs.
 #define PMA_LEAF_PIECE ((size_t)1 << 16)
-// A heap that grows prepares the page map ahead by this fraction of its size, for fewer calls: 1/4096 of the heap.
+// A heap that grows prepares the page map ahead by this fraction of its size, for fewer calls:
+// 1/4096 of the heap.
 #define PMA_LEAF_AHEAD 8
-// An expansion of the heap is at least 2^N pages at the N-th time until it reaches this size: below 6 MiB of heap a
-// larger step would be more than the 5 % of writable-but-unused memory that bench/pagewaste allows.
+// An expansion of the heap is at least 2^N pages at the N-th time until it reaches this size: below
+// 6 MiB of heap a larger step would be more than the 5 % of writable-but-unused memory that
+// bench/pagewaste allows.
 #define PMA_STEP_MAX ((size_t)1 << 17)
-// Later expansions are this fraction of what is committed: at most 1/80 = 1.25 % is ahead of use while one thread
-// allocates. With several it is 1/40: 40 steps of 128 KiB and ln(2048 / 5) * 40 = 240 more lead to 2 GiB, and each
-// step is one for which others may have to wait.
+// Later expansions are this fraction of what is committed: at most 1/80 = 1.25 % is ahead of use
+// while one thread allocates. With several it is 1/40: 40 steps of 128 KiB and ln(2048 / 5) * 40 =
+// 240 more lead to 2 GiB, and each step is one for which others may have to wait.
 #define PMA_STEP_FRACTION 80
 #define PMA_STEP_FRACTION_SHARED 40
-// From this size on the heap grows ahead of need, so that threads need not wait for one another's calls.
+// From this size on the heap grows ahead of need, so that threads need not wait for one another's
+// calls.
 #define PMA_AHEAD_MIN ((size_t)64 << 20)
 // A region begins with this much PROT_NONE, or what is needed.
 #define PMA_RESERVE_MIN ((size_t)1 << 20)
 // Tries for a free place at a random address before the kernel may choose one.
 #define PMA_PLACE_TRIES 4
-// Memory for descriptors: the least that is reserved and committed at a time, and the fractions of the sum beyond.
+// Memory for descriptors: the least that is reserved and committed at a time, and the fractions of
+// the sum beyond.
 #define PMA_META_RESERVE ((size_t)1 << 19)
 #define PMA_META_COMMIT ((size_t)1 << 15)
 #define PMA_META_RESERVE_FRACTION 2
@@ -77,15 +83,16 @@
 #define PMA_EXACT_PAGES 128
 // How many equal runs a random choice looks at.
 #define PMA_CHOICES 16
-// Free dirty memory may not exceed this many bytes, nor the fraction of what is live, whichever is more.
+// Free dirty memory may not exceed this many bytes, nor the fraction of what is live, whichever is
+// more.
 #define PMA_DIRTY_MIN ((size_t)4 << 20)
 #define PMA_DIRTY_FRACTION 8
 // Dirty runs that lay unused for this long (nanoseconds) go back at the next occasion.
 #define PMA_DIRTY_AGE 1000000000u
 // Runs purged in one batch: the lock is not held meanwhile, so they are out of reach for others.
 #define PMA_PURGE_BATCH 32
-// Free runs from this size on are not only purged but closed, PROT_NONE: they count neither as VmData nor against
-// strict overcommit. Smaller ones would cost more mappings than they are worth.
+// Free runs from this size on are not only purged but closed, PROT_NONE: they count neither as
+// VmData nor against strict overcommit. Smaller ones would cost more mappings than they are worth.
 #define PMA_CLOSE_MIN ((size_t)1 << 20)
 // Run descriptors taken from metadata memory at a time.
 #define PMA_RUN_BATCH 32
@@ -96,7 +103,8 @@
 #define PMA_HUGE_MIN ((size_t)1 << 20)
 // Large blocks start at a random multiple of this, inside the slack of their last page.
 #define PMA_COLOUR 64
-// Runs that an arena keeps for reuse, and the most bytes they may hold together at first and at last.
+// Runs that an arena keeps for reuse, and the most bytes they may hold together at first and at
+// last.
 #define PMA_CACHE_RUNS 16
 #define PMA_CACHE_MIN ((size_t)1 << 16)
 #define PMA_CACHE_MAX ((size_t)1 << 21)
@@ -106,11 +114,12 @@
 
 // ---- entropy
 
-// Draws prepared at once. 512 bytes of the stream, so that a draw's share of a refill is a few instructions.
+// Draws prepared at once. 512 bytes of the stream, so that a draw's share of a refill is a few
+// instructions.
 #define PMA_STREAM_DRAWS 1024
 
-// 1 in a library that is built for bench/schipper alone: half of the draws are thrown away, as if each took a byte of
-// the stream, to show what the nibble saves.
+// 1 in a library that is built for bench/schipper alone: half of the draws are thrown away, as if
+// each took a byte of the stream, to show what the nibble saves.
 #ifndef PMA_BENCH_BYTE_DRAWS
 #define PMA_BENCH_BYTE_DRAWS 0
 #endif
