@@ -131,8 +131,9 @@ static struct run *take(struct shard *shard, const struct wish *wish, bool may_g
     for (;;) {
         lock_lock(&shard->lock);
         struct run *run = take_locked(shard, wish);
+        bool more = run == NULL && may_grow && pma_shard_may_grow(shard);
         lock_unlock(&shard->lock);
-        if (run != NULL || !may_grow || !grow(shard, wish)) {
+        if (!more || !grow(shard, wish)) {
             return run;
         }
     }

@@ -47,20 +47,29 @@ static void free_count(struct shard *shard, enum run_kind kind, ptrdiff_t npages
 
 // ---- descriptors
 
-static bool descriptor_ready(struct shard *shard) {
-    if (unlikely(shard->unused == NULL)) {
-        char *batch = pma_meta_take(META_KEPT, PMA_RUN_BATCH * PMA_APART, PMA_APART);
-        for (size_t i = 0; batch != NULL && i < PMA_RUN_BATCH; i++) {
-            struct run *run = (struct run *)(batch + i * PMA_APART);
-            run->next = shard->unused;
-            shard->unused = run;
-        }
+static bool descriptors_ready(struct shard *shard, unsigned wanted) {
+    unsigned ready = 0;
+    for (const struct run *run = shard->unused; run != NULL && ready < wanted; run = run->next) {
+        ready++;
     }
-    return shard->unused != NULL;
+    if (likely(ready == wanted)) {
+        return true;
+    }
+    char *batch = pma_meta_take(META_KEPT, PMA_RUN_BATCH * PMA_APART, PMA_APART);
+    for (size_t i = 0; batch != NULL && i < PMA_RUN_BATCH; i++) {
+        struct run *run = (struct run *)(batch + i * PMA_APART);
+        run->next = shard->unused;
+        shard->unused = run;
+    }
+    return batch != NULL;
+}
+
+bool pma_shard_may_grow(struct shard *shard) {
+    return descriptors_ready(shard, 3);
 }
 
 struct run *pma_shard_take_descriptor(struct shard *shard) {
-    if (!descriptor_ready(shard)) {
+    if (!descriptors_ready(shard, 1)) {
         return NULL;
     }
     struct run *run = shard->unused;
@@ -184,7 +193,7 @@ void pma_shard_join_pages(struct shard *shard, uintptr_t start, size_t npages, e
 }
 
 PMA_COLD bool pma_shard_find_lost(struct shard *shard) {
-    while (shard->lost != NULL && descriptor_ready(shard)) {
+    while (shard->lost != NULL && descriptors_ready(shard, 1)) {
         struct lost *lost = shard->lost;
         shard->lost = lost->next;
         pma_shard_join_pages(shard, (uintptr_t)lost, lost->npages, RUN_DIRTY);
