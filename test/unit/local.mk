@@ -47,7 +47,9 @@ heap_programs = \
 	test/unit/shard \
 	test/unit/pagemap \
 	test/unit/meta \
-	test/unit/region
+	test/unit/region \
+	test/unit/pageheap \
+	test/unit/purge
 
 check_PROGRAMS += $(heap_programs)
 TESTS += $(heap_programs)
@@ -94,3 +96,16 @@ test_unit_region_CPPFLAGS = $(UNIT_CPPFLAGS)
 test_unit_region_CFLAGS = $(UNIT_CFLAGS)
 test_unit_region_LDFLAGS = $(UNIT_LINK)
 test_unit_region_LDADD = $(UNIT_LIBS)
+
+test_unit_pageheap_SOURCES = test/unit/pageheap.c
+test_unit_pageheap_CPPFLAGS = $(UNIT_CPPFLAGS)
+test_unit_pageheap_CFLAGS = $(UNIT_CFLAGS)
+# It refuses descriptors while pages can be had.
+test_unit_pageheap_LDFLAGS = $(UNIT_LINK) -Wl,--wrap=pma_meta_take
+test_unit_pageheap_LDADD = $(UNIT_LIBS)
+
+test_unit_purge_SOURCES = test/unit/purge.c
+test_unit_purge_CPPFLAGS = $(UNIT_CPPFLAGS)
+test_unit_purge_CFLAGS = $(UNIT_CFLAGS)
+test_unit_purge_LDFLAGS = $(UNIT_LINK)
+test_unit_purge_LDADD = $(UNIT_LIBS)

@@ -203,8 +203,11 @@ int main(void) {
         end = run_child(take_under_limit, NULL, 20);
         expect_exit(&end, 0, "a limit on memory");
     }
-    check_child(pma_meta_take(META_WIPED, 16, 16));
-    CHECK(pma_meta_is_wiped());
+    unsigned char *wiped = pma_meta_take(META_WIPED, PMA_PAGE_MAX, 16);
+    REQUIRE(wiped != NULL);
+    unsigned char *page = (unsigned char *)align_up((uintptr_t)wiped, pma_page_size);
+    CHECK_EQ(pma_meta_is_wiped(), advice_is_heard(page, (size_t)sysconf(_SC_PAGESIZE)));
+    check_child(wiped);
     check_pieces(&dice);
     check_large();
     check_guards();

@@ -250,6 +250,18 @@ static void check_lost(void) {
     check_all();
 }
 
+// Growing is worth it while three descriptors are there, or can be had.
+static void check_may_grow(void) {
+    for (size_t reserve = 0; reserve < 5; reserve++) {
+        descriptors_exhaust();
+        descriptors_return(reserve);
+        CHECK_EQ(pma_shard_may_grow(shard), reserve >= 3);
+        pma_os_fail_at(0, false);
+        CHECK(pma_shard_may_grow(shard));
+        descriptors_return(SIZE_MAX);
+    }
+}
+
 // A run is not cut when a rest would have no descriptor, be it the first or the second.
 static void check_cut_refused(void) {
     give(300, 64, CLEAN);
@@ -325,6 +337,7 @@ int main(void) {
     mark(0, PAGES, LIVE);
     check_neighbour();
     check_lost();
+    check_may_grow();
     check_cut_refused();
     check_due();
     check_at_random(&dice);
