@@ -19,6 +19,7 @@
 #include "pagemap.h"
 #include "purge.h"
 #include "remote.h"
+#include "rest.h"
 #include "slab.h"
 #include "thread.h"
 #include "tune.h"
@@ -76,23 +77,35 @@ static struct large_source source_of(struct arena *arena) {
 // back first.
 PMA_COLD static void relieve(struct arena *arena) {
     pma_arena_rest(arena);
-    pma_arena_rest_idle();
+    pma_arena_shrink_idle();
     pma_huge_cache_empty();
     pma_purge(true);
     pma_purge_close();
 }
 
-// Once in so many draws: new draws, what others freed, and memory that has lain unused for long.
-PMA_COLD static void draws_refill(struct arena *arena) {
-    pma_stream_refill(arena->stream);
-    pma_arena_drain(arena);
-    pma_purge(false);
+// What lay unused for a second goes back, while the thread makes calls.
+PMA_SLOW static void tick(struct arena *arena, uint64_t now) {
+    bool is_first = arena->tick_due == 0;
+    arena->tick_due = now + PMA_DIRTY_AGE;
+    if (!is_first) {
+        pma_arena_tick(arena);
+        pma_purge(false);
+    }
+}
+
+static void tick_if_due(struct arena *arena) {
+    uint64_t now = pma_os_time();
+    if (unlikely(now >= arena->tick_due)) {
+        tick(arena, now);
+    }
 }
 
 static void *slot_take(struct arena *arena, struct bin *bin) {
     struct stream *stream = arena->stream;
+    tick_if_due(arena);
     if (stream->left == 0) {
-        draws_refill(arena);
+        pma_stream_refill(stream);
+        pma_arena_drain(arena);
     }
     if (bin->window == 0 && unlikely(!pma_arena_refill(arena, bin))) {
         relieve(arena);
@@ -127,6 +140,7 @@ static void *large_take(size_t size, size_t alignment, bool *zero) {
     if (arena == NULL) {
         return NULL;
     }
+    tick_if_due(arena);
     struct run *run = pma_large_take(source_of(arena), size, alignment);
     if (unlikely(run == NULL)) {
         relieve(arena);
@@ -170,6 +184,10 @@ PMA_SLOW static void *malloc_slow(size_t size) {
     struct bin *bin = arena_bin_for(arena, size);
     if (bin->window == 0) {
         arena->busy = 1;
+        // The clock is not read for every refill: that would be an instruction a malloc.
+        if ((++arena->refills & 3) == 0) {
+            tick_if_due(arena);
+        }
         bool filled = pma_arena_refill(arena, bin);
         arena->busy = 0;
         if (unlikely(!filled)) {
@@ -393,14 +411,15 @@ bool pma_alloc_trim(void) {
     init_ensure();
     size_t before = __atomic_load_n(&pma_pageheap.live, __ATOMIC_RELAXED) +
                     __atomic_load_n(&pma_pageheap.dirty, __ATOMIC_RELAXED);
+    size_t given = 0;
     struct arena *arena = pma_self;
     if (arena != &pma_nobody) {
         arena->busy = 1;
-        pma_arena_rest(arena);
+        given += pma_arena_shrink(arena);
         arena->busy = 0;
     }
-    pma_arena_rest_idle();
-    size_t given = pma_huge_cache_empty() + pma_purge(true);
+    given += pma_arena_shrink_idle();
+    given += pma_huge_cache_empty() + pma_purge(true);
     return given > 0 || before > __atomic_load_n(&pma_pageheap.live, __ATOMIC_RELAXED) +
                                      __atomic_load_n(&pma_pageheap.dirty, __ATOMIC_RELAXED);
 }

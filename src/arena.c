@@ -9,9 +9,6 @@
 #include "pageheap.h"
 #include "pagemap.h"
 
-// Descriptors of slabs are cut from pieces of this size.
-#define DESCRIPTOR_PIECE ((size_t)4096)
-
 void pma_arena_init(struct arena *arena, struct stream *stream, unsigned number, unsigned shard) {
     arena->stream = stream;
     arena->number = number;
@@ -24,41 +21,9 @@ void pma_arena_init(struct arena *arena, struct stream *stream, unsigned number,
     for (size_t i = PMA_FINE_MAX / 64; i <= PMA_SLOT_MAX / 64; i++) {
         arena->medium[i] = (uint16_t)offsetof(struct arena, bins[class_of(i * 64)]);
     }
-    for (unsigned class = 0; class < PMA_CLASSES; class ++) {
-        arena->bins[class].class = (uint16_t) class;
+    for (unsigned i = 0; i < PMA_CLASSES; i++) {
+        arena->bins[i].class = (uint8_t)i;
     }
-}
-
-// ---- descriptors
-
-// A descriptor stays with its arena for ever: a thread that still holds the address of one after
-// its slab is gone can at most put it into this arena's inbox once more.
-static struct slab *descriptor_take(struct arena *arena, unsigned capacity) {
-    struct slab *slab = arena->unused[capacity];
-    if (slab != NULL) {
-        arena->unused[capacity] = slab_of(slab->run.next);
-        return slab;
-    }
-    size_t size = pma_slab_descriptor_size(capacity);
-    if (arena->spare_end - arena->spare_start < size) {
-        char *piece = pma_meta_take(META_KEPT, DESCRIPTOR_PIECE, PMA_APART);
-        if (piece == NULL) {
-            return NULL;
-        }
-        arena->spare_start = (uintptr_t)piece;
-        arena->spare_end = (uintptr_t)piece + DESCRIPTOR_PIECE;
-    }
-    slab = (struct slab *)arena->spare_start;
-    arena->spare_start += size;
-    slab->run.capacity = (uint8_t)capacity;
-    return slab;
-}
-
-static void descriptor_give(struct arena *arena, struct slab *slab) {
-    unsigned capacity = slab->run.capacity;
-    run_set_kind(&slab->run, RUN_UNUSED);
-    slab->run.next = (struct run *)arena->unused[capacity];
-    arena->unused[capacity] = slab;
 }
 
 // ---- the queue of slabs with room
@@ -120,7 +85,7 @@ static void slab_bury(struct arena *arena, struct slab *slab) {
         queue_remove(bin, slab);
     }
     slab_set_state(slab, SLAB_UNUSED);
-    descriptor_give(arena, slab);
+    pma_supply_give(&arena->supply, slab);
 }
 
 // Gives back the pages of a slab all of whose slots are free, if it still is in the state that was
@@ -156,13 +121,13 @@ static void slab_look_again(struct arena *arena, struct slab *slab) {
 static struct slab *slab_new(struct arena *arena, struct bin *bin) {
     size_t size = class_size(bin->class);
     struct shape shape = pma_class_shape(size, bin->level);
-    struct slab *slab = descriptor_take(arena, pma_slab_capacity(pma_slab_span_words(size, shape)));
+    struct slab *slab = pma_supply_take(&arena->supply, pma_slab_span_words(size, shape));
     struct pages pages;
     if (slab == NULL) {
         return NULL;
     }
     if (!pma_pageheap_take(arena->shard, shape.npages, 1, arena->stream, &pages)) {
-        descriptor_give(arena, slab);
+        pma_supply_give(&arena->supply, slab);
         return NULL;
     }
     slab->run.shard = pages.shard;
@@ -219,20 +184,19 @@ static void slab_make_current(struct bin *bin, struct slab *slab) {
     slab->run.bias = 0;
     bin->current = slab;
     bin->unit = (uint32_t)(slab->run.size >> slab->run.shift);
+    slab->dropped_at = UINT32_MAX;
 }
 
 // The current slab is full: nobody looks at it until enough of it is freed.
-static void slab_detach(struct arena *arena, struct bin *bin, struct slab *slab) {
+static void slab_detach(struct arena *arena, struct slab *slab) {
     slab->run.count = slots_wanted(slab);
     slab->run.bias = (uint32_t)slab_slots(slab) - slab->run.count;
-    bin->current = NULL;
     slab_set_state(slab, SLAB_DETACHED);
     slab_look_again(arena, slab);
 }
 
 // The current slab is used no more: what is live in it keeps it until that is freed.
-static void slab_retire(struct arena *arena, struct bin *bin, struct slab *slab) {
-    bin->current = NULL;
+static void slab_retire(struct arena *arena, struct slab *slab) {
     slab->run.count = (uint32_t)pma_slab_count_live(slab);
     slab_set_state(slab, SLAB_DETACHED);
     slab_look_again(arena, slab);
@@ -244,8 +208,21 @@ static void slab_collect(struct slab *slab) {
     }
 }
 
+void pma_slab_leave(struct arena *arena, struct slab *slab) {
+    slab_collect(slab);
+    slab->run.count = (uint32_t)pma_slab_count_live(slab);
+    slab->run.bias = 0;
+    if (slab->run.count == slab_slots(slab)) {
+        slab_detach(arena, slab);
+    } else {
+        slab_set_state(slab, SLAB_ATTACHED);
+        queue_append(slab_bin(slab), slab);
+        slab_look_again(arena, slab);
+    }
+}
+
 // The slab that has waited longest: it saw the most frees since, so its words are worth a refill.
-static struct slab *slab_with_room(struct arena *arena, struct bin *bin) {
+struct slab *pma_slab_with_room(struct arena *arena, struct bin *bin) {
     struct slab *slab;
     while ((slab = bin->first) != NULL) {
         uint64_t state = slab_load_state(slab);
@@ -261,10 +238,10 @@ static struct slab *slab_with_room(struct arena *arena, struct bin *bin) {
 }
 
 static bool refill_from_other_slab(struct arena *arena, struct bin *bin) {
-    struct slab *slab = slab_with_room(arena, bin);
+    struct slab *slab = pma_slab_with_room(arena, bin);
     if (slab == NULL && !inbox_is_empty(&arena->inbox)) {
         pma_arena_drain(arena);
-        slab = slab_with_room(arena, bin);
+        slab = pma_slab_with_room(arena, bin);
     }
     if (slab == NULL) {
         slab = slab_new(arena, bin);
@@ -295,7 +272,7 @@ static bool refill_wider(struct arena *arena, struct bin *bin, struct slab *slab
         return false;
     }
     slab_collect(slab);
-    slab_retire(arena, bin, slab);
+    slab_retire(arena, slab);
     slab_make_current(bin, wide);
     window_next(bin, wide);
     return true;
@@ -315,7 +292,8 @@ PMA_SLOW static bool refill_rarely(struct arena *arena, struct bin *bin, struct 
         window_next(bin, slab);
         return true;
     }
-    slab_detach(arena, bin, slab);
+    bin->current = NULL;
+    slab_detach(arena, slab);
     return refill_from_other_slab(arena, bin);
 }
 
@@ -341,7 +319,7 @@ bool pma_arena_refill(struct arena *arena, struct bin *bin) {
 
 // So many slots are live in a slab that is not current: it is empty, or it has room, or is still
 // nearly full.
-static void slab_settle(struct arena *arena, struct slab *slab, uint64_t state, uint32_t live) {
+void pma_slab_settle(struct arena *arena, struct slab *slab, uint64_t state, uint32_t live) {
     if (live == 0) {
         slab_release(arena, slab, state);
     } else if (slab_state_of(state) == SLAB_ATTACHED) {
@@ -360,7 +338,7 @@ void pma_arena_notice(struct arena *arena, struct slab *slab) {
     uint64_t state = slab_load_state(slab);
     if (slab_is_settled(state)) {
         arena->busy = 1;
-        slab_settle(arena, slab, state, slab->run.bias);
+        pma_slab_settle(arena, slab, state, slab->run.bias);
         arena->busy = 0;
     }
 }
@@ -379,7 +357,7 @@ static void slab_drain(struct arena *arena, struct slab *slab) {
         return;
     }
     if (freed >= slab->run.count) {
-        slab_settle(arena, slab, state, slab->run.count + slab->run.bias - freed);
+        pma_slab_settle(arena, slab, state, slab->run.count + slab->run.bias - freed);
     } else {
         slab->run.count -= freed;
         slab_look_again(arena, slab);
@@ -393,66 +371,4 @@ void pma_arena_drain(struct arena *arena) {
         slab_drain(arena, slab);
         slab = next;
     }
-}
-
-// ---- rest
-
-// The window goes back to its word. The slab is in its bin's queue then, or gone if it is empty.
-static void bin_rest(struct arena *arena, struct bin *bin) {
-    struct slab *slab = bin->current;
-    if (slab == NULL) {
-        return;
-    }
-    slab->fresh |= bin->fresh & bin->window;
-    bin->window = 0;
-    bin->current = NULL;
-    bin->heat = 0;
-    slab_collect(slab);
-    slab->run.count = (uint32_t)pma_slab_count_live(slab);
-    if (slab->run.count == slab_slots(slab)) {
-        slab_detach(arena, bin, slab);
-    } else {
-        slab_set_state(slab, SLAB_ATTACHED);
-        queue_append(bin, slab);
-        slab_look_again(arena, slab);
-    }
-}
-
-void pma_arena_rest(struct arena *arena) {
-    pma_arena_drain(arena);
-    for (unsigned class = 0; class < PMA_CLASSES; class ++) {
-        bin_rest(arena, &arena->bins[class]);
-    }
-    pma_run_cache_empty(&arena->cache);
-}
-
-// ---- after fork
-
-// In a forked child, threads are gone that may have stopped between two stores of a fast path, or
-// between setting a remote bit and putting the slab into the inbox. live and the remote bits are
-// the truth; what follows from them is set again. A slot that was in neither live nor the window is
-// found by a later refill.
-static void slab_recount(struct run *run, void *context) {
-    struct arena *arena = context;
-    if (run_kind(run) != RUN_SLAB || run->owner != arena) {
-        return;
-    }
-    struct slab *slab = slab_of(run);
-    __atomic_store_n(&run->remote->queued, 0, __ATOMIC_SEQ_CST);
-    pma_remote_collect(slab);
-    uint64_t state = slab_load_state(slab);
-    if (!slab_is_settled(state)) {
-        return;
-    }
-    uint32_t live = (uint32_t)pma_slab_count_live(slab);
-    if (slab_state_of(state) == SLAB_DETACHED && live > run->bias) {
-        run->count = live - run->bias;
-    } else {
-        slab_settle(arena, slab, state, live);
-    }
-}
-
-void pma_arena_recount(struct arena *arena) {
-    pma_inbox_forget(&arena->inbox);
-    pma_pagemap_walk(slab_recount, arena);
 }

@@ -14,6 +14,7 @@
 #include "random.h"
 #include "remote.h"
 #include "slab.h"
+#include "supply.h"
 #include "tune.h"
 
 // One cache line. While window is not 0, base, live and unit belong to the word it was loaded from.
@@ -41,11 +42,11 @@ struct arena {
                     1];                           // const; by (size + 63) / 64: offset of the bin
     struct bin bins[PMA_CLASSES] PMA_ALIGNED(64); // owner
     struct run_cache cache;                       // owner
-    struct slab *unused[PMA_SLAB_CAPACITIES];     // owner; descriptors in reserve
-    uintptr_t spare_start;                        // owner; memory for descriptors, not yet cut
-    uintptr_t spare_end;                          // owner
+    struct supply supply;                         // owner
     uint32_t busy;          // owner; 1 inside a slow path: a forked child must not adopt it
     uint32_t shard;         // const; its page heap
+    uint64_t tick_due;      // owner; when to look for what lies unused, nanoseconds; 0: not yet
+    uint32_t refills;       // owner; counts them, to read the clock now and then
     uint32_t recount;       // owner; after fork: counts may be off, see thread.c
     uint32_t number;        // const; which arena of the process, from 0
     struct arena *all_next; // const; the list of all arenas
@@ -100,12 +101,15 @@ PMA_SLOW void pma_arena_notice(struct arena *arena, struct slab *slab);
 // Takes what other threads freed.
 void pma_arena_drain(struct arena *arena);
 
-// Puts back every window and gives back every empty slab and cached run: before a long rest, or to
-// save memory.
-void pma_arena_rest(struct arena *arena);
+// Takes the slab that has waited longest out of its bin's queue: it is current then, but not its
+// bin's. NULL: there is none.
+struct slab *pma_slab_with_room(struct arena *arena, struct bin *bin);
 
-// Sets what follows from live again, after a fork in which the arena's thread may have stopped
-// between two stores.
-void pma_arena_recount(struct arena *arena);
+// A current slab that is not its bin's, or no more, goes to the queue, or away if it is empty.
+void pma_slab_leave(struct arena *arena, struct slab *slab);
+
+// So many slots are live in a slab that is not current, and was seen in this state: it is empty, or
+// it has room, or is still nearly full.
+void pma_slab_settle(struct arena *arena, struct slab *slab, uint64_t state, uint32_t live);
 
 #endif

@@ -27,6 +27,7 @@ static struct run *cache_take(struct run_cache *cache, size_t npages, struct str
         struct run *run = *place;
         if (run != NULL && run->npages == npages) {
             *place = NULL;
+            cache->is_used = true;
             cache->bytes -= bytes_of(run);
             return run;
         }
@@ -69,6 +70,7 @@ static void cache_give(struct run_cache *cache, struct run *run, struct stream *
         cache_evict(cache, (place + i) % PMA_CACHE_RUNS);
     }
     cache->runs[place] = run;
+    cache->is_used = true;
     cache->bytes += bytes;
 }
 

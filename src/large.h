@@ -17,6 +17,7 @@
 struct run_cache {
     struct run *runs[PMA_CACHE_RUNS]; // NULL: an empty place
     size_t bytes;                     // all of them together, at most limit
+    bool is_used;                     // since this was last set to false
     size_t limit;                     // grows with use from PMA_CACHE_MIN to PMA_CACHE_MAX
 };
 

@@ -7,8 +7,8 @@ pam_core_sources = \
 	src/random.c src/random.h \
 	src/region.c src/region.h src/meta.c src/meta.h src/run.h src/pagemap.c src/pagemap.h \
 	src/runlist.c src/runlist.h src/shard.c src/shard.h src/purge.c src/purge.h src/pageheap.c src/pageheap.h \
-	src/class.c src/class.h src/slab.c src/slab.h src/huge.c src/huge.h src/large.c src/large.h \
-	src/remote.c src/remote.h src/arena.c src/arena.h src/thread.c src/thread.h \
+	src/class.c src/class.h src/slab.c src/slab.h src/supply.c src/supply.h src/huge.c src/huge.h src/large.c src/large.h \
+	src/remote.c src/remote.h src/arena.c src/arena.h src/rest.c src/rest.h src/thread.c src/thread.h \
 	src/options.c src/options.h src/options.def src/stats.c src/stats.h src/init.c src/init.h \
 	src/verify.c src/verify.h src/report.c src/report.h
 

@@ -5,9 +5,9 @@
 
 #include "os.h"
 
-// The first shares two pairs of cache lines with the remote part, 256 bytes in all; the others
-// follow the levels at which small slots double: 4 to 13 words, to 19, 35 and 64.
-const uint8_t pma_slab_capacities[PMA_SLAB_CAPACITIES] = { 3, 13, 19, 35, PMA_SLAB_WORDS_MAX + 1 };
+// The first shares two pairs of cache lines with the remote part, 256 bytes in all; the others follow
+// the levels at which small slots double.
+const uint8_t pma_slab_capacities[PMA_SLAB_CAPACITIES] = { 2, 12, 18, 34, PMA_SLAB_WORDS_MAX + 1 };
 
 static size_t owner_size(size_t words) {
     return align_up(sizeof(struct slab) + words * sizeof(uint64_t), PMA_APART);
@@ -53,6 +53,7 @@ void pma_slab_init(struct slab *slab, uintptr_t start, size_t size, struct shape
     run->bin = bin;
     run->count = 0;
     run->bias = 0;
+    slab->dropped_at = UINT32_MAX;
     run->room = shape.words == 64 ? ~(uint64_t)0 : ((uint64_t)1 << shape.words) - 1;
     for (size_t word = 0; word < words; word++) {
         slab_set_live(slab, word, 0);
@@ -75,4 +76,35 @@ size_t pma_slab_count_live(const struct slab *slab) {
         count += bits_count(slab_live(slab, word));
     }
     return count;
+}
+
+// ---- pages of free slots
+
+static bool slot_is_live(const struct slab *slab, size_t slot) {
+    size_t bit = slot << slab->run.shift;
+    return (slab_live(slab, bit / 64) >> bit % 64 & 1) != 0;
+}
+
+// The whole pages between two slots.
+static size_t stretch_drop(struct slab *slab, size_t from, size_t to, size_t least) {
+    uintptr_t start = align_up(slab->run.base + from * slab->run.size, pma_page_size);
+    uintptr_t end = align_down(slab->run.base + to * slab->run.size, pma_page_size);
+    if (end <= start || end - start < least || !pma_os_purge((void *)start, end - start)) {
+        return 0;
+    }
+    return end - start;
+}
+
+size_t pma_slab_drop(struct slab *slab, size_t least) {
+    size_t slots = slab_slots(slab);
+    size_t sum = 0;
+    for (size_t slot = 0; slot < slots;) {
+        size_t from = slot;
+        while (slot < slots && !slot_is_live(slab, slot)) {
+            slot++;
+        }
+        sum += slot > from ? stretch_drop(slab, from, slot, least) : 0;
+        slot += slot < slots;
+    }
+    return sum;
 }

@@ -30,11 +30,12 @@ enum slab_state {
 
 struct slab {
     struct run run;
-    uint64_t fresh;  // owner; one-word slabs: slots never in a window since their pages were zero
-    uint64_t live[]; // owner to write, atomic to read; positions behind the last slot stay 0
+    uint64_t fresh; // owner; one-word slabs: slots never in a window since their pages were zero
+    uint32_t dropped_at; // owner; how many slots were live when pages of free slots were dropped
+    uint64_t live[];     // owner to write, atomic to read; positions behind the last slot stay 0
 };
 
-_Static_assert(offsetof(struct slab, live) == 104, "three live words share the hot line");
+_Static_assert(offsetof(struct slab, live) == 112, "two live words share the hot line");
 
 // On cache lines of its own.
 struct remote {
@@ -100,6 +101,10 @@ void pma_slab_init(struct slab *slab, uintptr_t start, size_t size, struct shape
 
 // The words that have a free slot.
 uint64_t pma_slab_scan(const struct slab *slab);
+
+// Drops the whole pages that lie in stretches of at least least bytes of free slots. Only while the
+// slab is current, and its window is empty. The number of bytes.
+size_t pma_slab_drop(struct slab *slab, size_t least);
 
 // The number of live slots.
 size_t pma_slab_count_live(const struct slab *slab);

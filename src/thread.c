@@ -7,6 +7,7 @@
 #include "meta.h"
 #include "os.h"
 #include "region.h"
+#include "rest.h"
 
 #include <pthread.h>
 
@@ -182,19 +183,21 @@ void pma_arena_walk(void (*visit)(struct arena *arena, void *context), void *con
     }
 }
 
-void pma_arena_rest_idle(void) {
+size_t pma_arena_shrink_idle(void) {
+    size_t sum = 0;
     for (struct arena *arena = arenas_first(); arena != NULL; arena = arena->all_next) {
         if (__atomic_load_n(&arena->idle, __ATOMIC_SEQ_CST) == 0 || !lock_try(&arena->adoption)) {
             continue;
         }
         if (__atomic_load_n(&arena->idle, __ATOMIC_SEQ_CST) != 0) {
             arena->busy = 1;
-            pma_arena_rest(arena);
+            sum += pma_arena_shrink(arena);
             arena->busy = 0;
         }
         lock_unlock(&arena->adoption);
         pma_arena_visit(arena);
     }
+    return sum;
 }
 
 // A wiped stream has lost which one of the process it is, by which a fixed seed tells streams apart.

@@ -26,8 +26,8 @@ void pma_arena_leave(struct arena *arena);
 // Something was put into the arena's inbox: if no thread has it, the caller drains it.
 void pma_arena_visit(struct arena *arena);
 
-// Drains and rests all arenas that no thread has.
-void pma_arena_rest_idle(void);
+// Shrinks all arenas that no thread has. The number of bytes.
+size_t pma_arena_shrink_idle(void);
 
 // For each arena, in no particular order.
 void pma_arena_walk(void (*visit)(struct arena *arena, void *context), void *context);

@@ -94,6 +94,9 @@
 // Free runs from this size on are not only purged but closed, PROT_NONE: they count neither as
 // VmData nor against strict overcommit. Smaller ones would cost more mappings than they are worth.
 #define PMA_CLOSE_MIN ((size_t)1 << 20)
+// Stretches of free small slots from this size on are dropped when a slab is nearly empty: a call to
+// the kernel should pay for itself.
+#define PMA_DROP_MIN ((size_t)1 << 14)
 // Run descriptors taken from metadata memory at a time.
 #define PMA_RUN_BATCH 32
 
