@@ -1,7 +1,8 @@
-// census.h - a count of every run that the page map knows, and what must be true of all of them together.
+// census.h - a count of every run that the page map knows, and what must be true of all of them
+// together.
 //
-// The page map is the one place where a run of any kind is seen; a census takes its word, and checks it against the
-// shards' own numbers. Nobody else may use the heap meanwhile.
+// The page map is the one place where a run of any kind is seen; a census takes its word, and
+// checks it against the shards' own numbers. Nobody else may use the heap meanwhile.
 #ifndef CENSUS_H
 #define CENSUS_H
 
@@ -54,7 +55,8 @@ static inline void census_neighbours(const struct run *before, const struct run 
               "free neighbours at %#zx are not joined", (size_t)run->start);
 }
 
-// Both ends of a run are entered; of one in use all of its first page is, since a block may begin anywhere in it.
+// Both ends of a run are entered; of one in use all of its first page is, since a block may begin
+// anywhere in it.
 static inline void census_ends(const struct run *run) {
     uintptr_t end = run->start + census_bytes(run);
     CHECK(pagemap_find(run->start) == run);
@@ -105,8 +107,8 @@ static inline void census_ages(const struct shard *shard) {
     CHECK_EQ(shard->due, before == NULL ? UINT64_MAX : shard->oldest->age + PMA_DIRTY_AGE);
 }
 
-// Free runs are what the shards say, kind by kind. live is what the test knows to be handed out, in pages. While no huge
-// block is there the sums of all shards are those of the page heap.
+// Free runs are what the shards say, kind by kind. live is what the test knows to be handed out, in
+// pages. While no huge block is there the sums of all shards are those of the page heap.
 static inline void census_check(const struct census *census, size_t live, bool huge) {
     size_t sums[PMA_FREE_KINDS] = { 0 };
     size_t live_sum = 0;

@@ -53,7 +53,8 @@ static void check_rounding(void) {
     }
 }
 
-// Whatever is a multiple of a power of two up to the page has slots that are so, too: pma_alloc_aligned counts on it.
+// Whatever is a multiple of a power of two up to the page has slots that are so, too:
+// pma_alloc_aligned counts on it.
 static void check_multiples(void) {
     for (size_t alignment = 16; alignment <= PMA_SLOT_MAX; alignment *= 2) {
         for (size_t size = alignment; size <= PMA_SLOT_MAX; size += alignment) {
@@ -92,7 +93,8 @@ static void check_shape(size_t size, unsigned level, struct shape shape) {
     CHECK(size <= PMA_WIDE_SLOT_MAX || shape.shift == 2);
     CHECK_SAY(bytes >= used && bytes - used < pma_page_size,
               "%zu at level %u: %zu bytes for slots of %zu", size, level, bytes, used);
-    // A slab of many words ends well: slots of 48 bytes on a page of 64 KiB leave 1024 of it, more than all others.
+    // A slab of many words ends well: slots of 48 bytes on a page of 64 KiB leave 1024 of it, more
+    // than all others.
     CHECK_SAY(shape.words < 16 || (bytes - used) * 63 <= used, "%zu at level %u: tail of %zu", size,
               level, bytes - used);
     size_t span = pma_slab_span_words(size, shape);
@@ -119,8 +121,8 @@ static void check_levels(unsigned class) {
         before = shape;
     }
     CHECK_SAY(is_same(before, pma_class_shape(size, PMA_LEVELS)), "%zu grows on", size);
-    // At last a slab has words of 64 slots, up to the size where those show a gain, and it is no longer than that takes:
-    // twice, if it ends better so.
+    // At last a slab has words of 64 slots, up to the size where those show a gain, and it is no
+    // longer than that takes: twice, if it ends better so.
     CHECK_SAY(before.shift == (size > PMA_WIDE_SLOT_MAX ? 2 : 0), "%zu ends with shift %u", size,
               before.shift);
     size_t most = 2 * size_max(PMA_SLAB_BYTES_MAX, 64 * size);

@@ -1,7 +1,7 @@
 // limits.h - kernels that refuse: limits of the process, and where they cannot be had.
 //
-// Checkers of memory and threads map terabytes for themselves, and valgrind and emulators keep limits from the kernel:
-// there the kernel's refusals are made by pma_os_fail_at alone.
+// Checkers of memory and threads map terabytes for themselves, and valgrind and emulators keep
+// limits from the kernel: there the kernel's refusals are made by pma_os_fail_at alone.
 #ifndef LIMITS_H
 #define LIMITS_H
 
@@ -25,7 +25,8 @@ static inline bool is_under_valgrind(void) {
     return preloaded != NULL && strstr(preloaded, "vgpreload") != NULL;
 }
 
-// Pages of a kind in /proc/self/statm: all address space is column 0, what is private and writable column 5.
+// Pages of a kind in /proc/self/statm: all address space is column 0, what is private and writable
+// column 5.
 static inline size_t statm_bytes(int column) {
     char text[128] = { 0 };
     size_t numbers[6] = { 0 };

@@ -1,6 +1,7 @@
 # Unit tests: one for each module, named after it, and more where a module has two subjects to test.
 
-noinst_HEADERS += test/harness.h test/figures.h test/unit/probe.h test/unit/census.h test/unit/limits.h
+noinst_HEADERS += test/harness.h test/figures.h test/unit/probe.h test/unit/census.h test/unit/limits.h \
+	test/unit/blocks.h
 
 unit_programs = test/unit/fatal test/unit/os test/unit/os_refused test/unit/lock test/unit/random
 
@@ -49,7 +50,9 @@ heap_programs = \
 	test/unit/meta \
 	test/unit/region \
 	test/unit/pageheap \
-	test/unit/purge
+	test/unit/purge \
+	test/unit/huge \
+	test/unit/large
 
 check_PROGRAMS += $(heap_programs)
 TESTS += $(heap_programs)
@@ -109,3 +112,15 @@ test_unit_purge_CPPFLAGS = $(UNIT_CPPFLAGS)
 test_unit_purge_CFLAGS = $(UNIT_CFLAGS)
 test_unit_purge_LDFLAGS = $(UNIT_LINK)
 test_unit_purge_LDADD = $(UNIT_LIBS)
+
+test_unit_huge_SOURCES = test/unit/huge.c
+test_unit_huge_CPPFLAGS = $(UNIT_CPPFLAGS)
+test_unit_huge_CFLAGS = $(UNIT_CFLAGS)
+test_unit_huge_LDFLAGS = $(UNIT_LINK)
+test_unit_huge_LDADD = $(UNIT_LIBS)
+
+test_unit_large_SOURCES = test/unit/large.c
+test_unit_large_CPPFLAGS = $(UNIT_CPPFLAGS)
+test_unit_large_CFLAGS = $(UNIT_CFLAGS)
+test_unit_large_LDFLAGS = $(UNIT_LINK)
+test_unit_large_LDADD = $(UNIT_LIBS)

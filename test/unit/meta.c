@@ -1,4 +1,5 @@
-// meta.c - memory for descriptors: zeroed, apart, between closed pages, and wiped in a child where that was asked for.
+// meta.c - memory for descriptors: zeroed, apart, between closed pages, and wiped in a child where
+// that was asked for.
 #include <config.h>
 
 #include "base.h"
@@ -106,7 +107,8 @@ static void check_child(unsigned char *wiped) {
     expect_exit(&end, 0, "what a child sees");
 }
 
-// A kernel that cannot wipe is not taken for one that does. One of the first calls for a new stretch asks it to.
+// A kernel that cannot wipe is not taken for one that does. One of the first calls for a new
+// stretch asks it to.
 static void take_unwiped(void *argument) {
     (void)argument;
     CHECK(pma_meta_is_wiped());
@@ -146,7 +148,8 @@ static void take_refused(void *argument) {
     CHECK(pma_lock_none_held());
 }
 
-// Where large steps are refused, small ones are taken: of what the process may still map, nearly all is used.
+// Where large steps are refused, small ones are taken: of what the process may still map, nearly
+// all is used.
 static void take_under_limit(void *argument) {
     (void)argument;
     size_t taken = 0;

@@ -1,4 +1,5 @@
-// pageheap.c - runs by the page: exact, apart, aligned, zero where it says so, and nothing lost when the kernel refuses.
+// pageheap.c - runs by the page: exact, apart, aligned, zero where it says so, and nothing lost
+// when the kernel refuses.
 #include <config.h>
 
 #include "base.h"
@@ -223,7 +224,8 @@ static void give_all(void) {
 
 // ---- exactness
 
-// A request of n pages takes n pages: what is written or promised beyond that is the step of the region.
+// A request of n pages takes n pages: what is written or promised beyond that is the step of the
+// region.
 static void take_exactly(void *argument) {
     (void)argument;
     struct pages pages;
@@ -331,7 +333,8 @@ static void take_nothing(void *argument) {
     REQUIRE(pma_pageheap_take(0, 1, 1, &stream, &pages));
 }
 
-// With a single descriptor left, and no more to be had, the heap does not grow for a run that cannot be cut.
+// With a single descriptor left, and no more to be had, the heap does not grow for a run that
+// cannot be cut.
 static void take_without_descriptors(void *argument) {
     (void)argument;
     static struct pages taken[200];

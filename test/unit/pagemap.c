@@ -1,4 +1,5 @@
-// pagemap.c - what is entered is found, every other address leads nowhere, and no address is refused.
+// pagemap.c - what is entered is found, every other address leads nowhere, and no address is
+// refused.
 //
 // The page map never touches what it describes, so that nothing needs to be mapped there.
 #include <config.h>
@@ -198,7 +199,8 @@ static void check_at_random(struct dice *dice) {
 
 // ---- failures
 
-// Each call that preparing needs is refused in turn: nothing may be entered then, and the next try does the rest.
+// Each call that preparing needs is refused in turn: nothing may be entered then, and the next try
+// does the rest.
 static void check_refused(void) {
     uintptr_t start = BORDER + 128 * LEAF_SPAN - pma_page_size;
     size_t size = 2 * pma_page_size;

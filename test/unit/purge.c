@@ -1,4 +1,5 @@
-// purge.c - free memory goes back above the limit, after a while, or when asked, and never more is lost than contents.
+// purge.c - free memory goes back above the limit, after a while, or when asked, and never more is
+// lost than contents.
 #include <config.h>
 
 #include "base.h"
@@ -117,7 +118,8 @@ static void keep_limit(void *argument) {
     bool kept = false;
     for (size_t i = 0; i < row.count; i++) {
         size_t resident = resident_pages(&row.runs[i]);
-        // From the first that was kept on, all were. The kernel may have given larger pages than were touched.
+        // From the first that was kept on, all were. The kernel may have given larger pages than
+        // were touched.
         CHECK(resident == 0 || resident >= npages);
         CHECK(!kept || resident >= npages);
         kept = resident != 0;
@@ -163,7 +165,8 @@ static size_t sum_of(int kind) {
     return sum;
 }
 
-// More runs than a batch, in two shards, short and long: the short ones are zero, the long ones closed.
+// More runs than a batch, in two shards, short and long: the short ones are zero, the long ones
+// closed.
 static void purge_all(void *argument) {
     (void)argument;
     struct pages longer = take(1, pages_of(PMA_CLOSE_MIN) + 1);
@@ -191,7 +194,8 @@ static void purge_all(void *argument) {
     check_all();
 }
 
-// Clean runs of 16 pages and more are closed to make place; shorter ones would cost more mappings than they are worth.
+// Clean runs of 16 pages and more are closed to make place; shorter ones would cost more mappings
+// than they are worth.
 static void close_runs(void *argument) {
     (void)argument;
     row_take(8, 16);

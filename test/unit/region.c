@@ -40,8 +40,8 @@ static void check_extent(struct extent extent, size_t want) {
 
 // ---- growth
 
-// Page by page to 256 MiB. The N-th step is at least 2^N pages, so what is ahead of use is never more than what is in
-// use; and from the step on at which it stops doubling never more than a step.
+// Page by page to 256 MiB. The N-th step is at least 2^N pages, so what is ahead of use is never
+// more than what is in use; and from the step on at which it stops doubling never more than a step.
 static void grow(void *argument) {
     size_t target = ((size_t)256 << 20) / slow_factor();
     uint64_t calls = pma_os_calls();
@@ -61,8 +61,8 @@ static void grow(void *argument) {
         // Shared, a large heap is ready before it is asked.
         CHECK(argument == NULL || now < PMA_AHEAD_MIN || now > handed);
     }
-    // 5 MiB in steps of 128 KiB, and 80 for each factor e from there to 256 MiB; a step is one call for the pages, and
-    // now and then one for the page map.
+    // 5 MiB in steps of 128 KiB, and 80 for each factor e from there to 256 MiB; a step is one call
+    // for the pages, and now and then one for the page map.
     CHECK_AT_MOST(steps, 40 + 80 * 4 + 20);
     CHECK_AT_MOST(pma_os_calls() - calls, 3 * (40 + 80 * 4 + 20));
     CHECK(pma_lock_none_held());
@@ -149,7 +149,8 @@ static void give_top(void *argument) {
 
 // ---- failures
 
-// Whatever call is refused, and for how long: an extent is good, or there is none and the next try succeeds.
+// Whatever call is refused, and for how long: an extent is good, or there is none and the next try
+// succeeds.
 static void take_refused(void *argument) {
     struct dice *dice = argument;
     for (uint64_t n = 1; n <= 40; n++) {
@@ -222,8 +223,8 @@ static void check_reserve(void) {
             uintptr_t distance =
                 places[i] > places[j] ? places[i] - places[j] : places[j] - places[i];
             CHECK(distance >= size);
-            // Some 2^35 pages to choose from: two of 16 that lie within 1 GiB are met once in 1000 runs. Where a
-            // checker leaves little room the kernel chooses.
+            // Some 2^35 pages to choose from: two of 16 that lie within 1 GiB are met once in 1000
+            // runs. Where a checker leaves little room the kernel chooses.
             CHECK(IS_SANITIZED || is_under_valgrind() || distance > (uintptr_t)1 << 24);
         }
     }

@@ -22,7 +22,8 @@ static size_t bits_filled(void) {
     return count;
 }
 
-// The links hold, the bitmap says which lists have runs, and each run that should be there is there once.
+// The links hold, the bitmap says which lists have runs, and each run that should be there is there
+// once.
 static void check_links(void) {
     size_t count = 0;
     size_t filled = 0;
@@ -86,8 +87,8 @@ static uint32_t longest(void) {
     return most;
 }
 
-// Exactly the shortest up to 128 pages; above, lengths differ by less than an eighth in a list, and the next list may
-// have to do when a list is long.
+// Exactly the shortest up to 128 pages; above, lengths differ by less than an eighth in a list, and
+// the next list may have to do when a list is long.
 static void check_found(size_t npages) {
     struct run *run = pma_runlist_find(&list, npages, &stream);
     uint32_t best = shortest_fit(npages);
@@ -146,7 +147,8 @@ static void check_each_length(void) {
 
 // ---- choices
 
-// Of sixteen equal runs each is chosen, and about equally often; a shorter one or a longer one never.
+// Of sixteen equal runs each is chosen, and about equally often; a shorter one or a longer one
+// never.
 static void check_choice(void) {
     unsigned chosen[RUNS] = { 0 };
     for (size_t i = 0; i < 16; i++) {
@@ -167,7 +169,8 @@ static void check_choice(void) {
     drop_all();
 }
 
-// The shortest of a list of different lengths; and what only the far end of a long list has is found nevertheless.
+// The shortest of a list of different lengths; and what only the far end of a long list has is
+// found nevertheless.
 static void check_long_lists(void) {
     for (size_t i = 0; i < 10; i++) {
         put(i, (uint32_t)(1024 + (i * 7 + 3) % 10 * 10));

@@ -224,7 +224,8 @@ static void descriptors_return(size_t most) {
     }
 }
 
-// Freed pages without a descriptor remember themselves, and are found when there are descriptors again.
+// Freed pages without a descriptor remember themselves, and are found when there are descriptors
+// again.
 static void check_lost(void) {
     size_t before = shard_pages(shard);
     CHECK(pma_shard_find_lost(shard));

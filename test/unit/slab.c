@@ -51,7 +51,8 @@ static void check_capacities(void) {
     }
 }
 
-// What the owner writes and what others write lie PMA_APART bytes apart or more, all of it inside the descriptor.
+// What the owner writes and what others write lie PMA_APART bytes apart or more, all of it inside
+// the descriptor.
 static void check_layout(const struct slab *slab) {
     size_t words = pma_slab_capacities[slab->run.capacity];
     const char *remote = (const char *)slab->run.remote;
@@ -87,13 +88,15 @@ static void check_new(const struct slab *slab, size_t size, struct shape shape) 
 
 // ---- positions
 
-// Against division, for every byte of the run; of what lies behind the last slot the live word is there and 0.
+// Against division, for every byte of the run; of what lies behind the last slot the live word is
+// there and 0.
 static void check_positions(const struct slab *slab) {
     size_t unit = slab->run.size >> slab->run.shift;
     size_t bytes = (size_t)slab->run.npages << pma_page_shift;
     size_t span = pma_slab_capacities[slab->run.capacity] * (size_t)64;
     size_t wrong = 0;
-    // Checkers of memory and threads make this slow: there a prime stride, which meets every remainder in time.
+    // Checkers of memory and threads make this slow: there a prime stride, which meets every
+    // remainder in time.
     size_t stride = slow_factor() > 1 ? 127 : 1;
     uint64_t index = 0;
     size_t rest = 0;
@@ -150,8 +153,8 @@ static void check_shapes(void) {
     }
 }
 
-// A pointer that is far away, as a stale descriptor sees it, is never exact where it is no slot: the remainder decides,
-// whatever the distance.
+// A pointer that is far away, as a stale descriptor sees it, is never exact where it is no slot:
+// the remainder decides, whatever the distance.
 static void check_far_positions(uint64_t seed) {
     struct dice dice = { seed };
     for (int round = 0; round < 1000; round++) {
