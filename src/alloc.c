@@ -184,8 +184,9 @@ PMA_SLOW static void *malloc_slow(size_t size) {
     struct bin *bin = arena_bin_for(arena, size);
     if (bin->window == 0) {
         arena->busy = 1;
-        // The clock is not read for every refill: that would be an instruction a malloc.
-        if ((++arena->refills & 3) == 0) {
+        // The clock is not read for every refill, unless there may be something to give back: that
+        // would be half an instruction a malloc.
+        if ((++arena->refills & 3) == 0 || arena->is_untidy != 0) {
             tick_if_due(arena);
         }
         bool filled = pma_arena_refill(arena, bin);

@@ -336,6 +336,7 @@ void pma_slab_settle(struct arena *arena, struct slab *slab, uint64_t state, uin
 
 void pma_arena_notice(struct arena *arena, struct slab *slab) {
     uint64_t state = slab_load_state(slab);
+    arena->is_untidy = 1;
     if (slab_is_settled(state)) {
         arena->busy = 1;
         pma_slab_settle(arena, slab, state, slab->run.bias);

@@ -47,6 +47,7 @@ struct arena {
     uint32_t shard;         // const; its page heap
     uint64_t tick_due;      // owner; when to look for what lies unused, nanoseconds; 0: not yet
     uint32_t refills;       // owner; counts them, to read the clock now and then
+    uint32_t is_untidy;     // owner; slabs got room or were given back since the last tick
     uint32_t recount;       // owner; after fork: counts may be off, see thread.c
     uint32_t number;        // const; which arena of the process, from 0
     struct arena *all_next; // const; the list of all arenas
