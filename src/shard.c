@@ -47,6 +47,7 @@ static void free_count(struct shard *shard, enum run_kind kind, ptrdiff_t npages
 
 // ---- descriptors
 
+// A descriptor's shard is set once: neighbours in other shards read it at any time.
 static bool descriptors_ready(struct shard *shard, unsigned wanted) {
     unsigned ready = 0;
     for (const struct run *run = shard->unused; run != NULL && ready < wanted; run = run->next) {
@@ -58,6 +59,7 @@ static bool descriptors_ready(struct shard *shard, unsigned wanted) {
     char *batch = pma_meta_take(META_KEPT, PMA_RUN_BATCH * PMA_APART, PMA_APART);
     for (size_t i = 0; batch != NULL && i < PMA_RUN_BATCH; i++) {
         struct run *run = (struct run *)(batch + i * PMA_APART);
+        run->shard = (uint16_t)index_of(shard);
         run->next = shard->unused;
         shard->unused = run;
     }
@@ -74,7 +76,6 @@ struct run *pma_shard_take_descriptor(struct shard *shard) {
     }
     struct run *run = shard->unused;
     shard->unused = run->next;
-    run->shard = (uint16_t)index_of(shard);
     return run;
 }
 
