@@ -1,7 +1,7 @@
 # Unit tests: one for each module, named after it, and more where a module has two subjects to test.
 
 noinst_HEADERS += test/harness.h test/figures.h test/unit/probe.h test/unit/census.h test/unit/limits.h \
-	test/unit/blocks.h
+	test/unit/blocks.h test/unit/arenas.h
 
 unit_programs = test/unit/fatal test/unit/os test/unit/os_refused test/unit/lock test/unit/random
 
@@ -52,7 +52,8 @@ heap_programs = \
 	test/unit/pageheap \
 	test/unit/purge \
 	test/unit/huge \
-	test/unit/large
+	test/unit/large \
+	test/unit/remote
 
 check_PROGRAMS += $(heap_programs)
 TESTS += $(heap_programs)
@@ -124,3 +125,9 @@ test_unit_large_CPPFLAGS = $(UNIT_CPPFLAGS)
 test_unit_large_CFLAGS = $(UNIT_CFLAGS)
 test_unit_large_LDFLAGS = $(UNIT_LINK)
 test_unit_large_LDADD = $(UNIT_LIBS)
+
+test_unit_remote_SOURCES = test/unit/remote.c
+test_unit_remote_CPPFLAGS = $(UNIT_CPPFLAGS)
+test_unit_remote_CFLAGS = $(UNIT_CFLAGS)
+test_unit_remote_LDFLAGS = $(UNIT_LINK)
+test_unit_remote_LDADD = $(UNIT_LIBS)

@@ -246,7 +246,8 @@ static void purge_refused(void *argument) {
     pma_os_fail_at(1, true);
     CHECK_EQ(pma_purge(true), 0);
     CHECK(!pma_purge_close());
-    CHECK_EQ(pma_pageheap.dirty, dirty);
+    // Of clean runs that could not be closed nobody knows whether they still are clean.
+    CHECK_AT_MOST(dirty, pma_pageheap.dirty);
     check_all();
     for (uint64_t n = 1; n < 12; n++) {
         pma_os_fail_at(n, false);
