@@ -20,19 +20,19 @@ struct node {
 
 static int made;
 
-struct node *grow(int key)
+struct node *grow_tree(int key)
 {
     struct node *node = malloc(sizeof *node);
     node->key = key;
-    node->left = key > 1 ? grow(key / 2) : NULL;
-    node->right = key > 1 ? grow(key / 3) : NULL;
+    node->left = key > 1 ? grow_tree(key / 2) : NULL;
+    node->right = key > 1 ? grow_tree(key / 3) : NULL;
     made++;
     return node;
 }
 
 int main(void)
 {
-    struct node *root = grow(50);
+    struct node *root = grow_tree(50);
     printf("%d of %d\n", root->key, made);
     return 0;
 }
@@ -42,13 +42,13 @@ gcc -g -O0 -o "$dir/data/tree" "$dir/data/tree.c" || fail "the program under the
 prove gdb gdb -nx -batch -ex 'print 1'
 
 work() {
-    gdb -nx -batch -ex 'set startup-with-shell off' -ex 'set debuginfod enabled off' -ex 'break grow if key == 6' \
+    gdb -nx -batch -ex 'set startup-with-shell off' -ex 'set debuginfod enabled off' -ex 'break grow_tree if key == 6' \
         -ex run -ex backtrace -ex 'info args' -ex 'up 2' -ex 'info args' -ex delete \
         -ex 'watch made if made == 5' -ex continue -ex 'print made' \
-        -ex delete -ex 'break tree.c:25' -ex continue -ex 'print *root->left' -ex 'print grow(9)->right->key' \
+        -ex delete -ex 'break tree.c:25' -ex continue -ex 'print *root->left' -ex 'print grow_tree(9)->right->key' \
         -ex 'print $_strlen("four")' -ex 'python print(sum(len(s.name) for s in gdb.selected_frame().block()))' \
         -ex continue "$dir/data/tree" </dev/null
-    gdb -nx -batch -ex 'info functions grow' -ex 'info types node' -ex 'ptype struct node' -ex 'disassemble main' \
+    gdb -nx -batch -ex 'info functions grow_tree' -ex 'info types node' -ex 'ptype struct node' -ex 'disassemble main' \
         "$dir/data/tree"
 }
 

@@ -24,6 +24,26 @@ programs_scripts = \
 	test/programs/tar.sh \
 	test/programs/xz.sh
 
+programs_wide = \
+	test/programs/wide/blender.sh \
+	test/programs/wide/cargo.sh \
+	test/programs/wide/chromium.sh \
+	test/programs/wide/clang-project.sh \
+	test/programs/wide/erlang.sh \
+	test/programs/wide/ffmpeg.sh \
+	test/programs/wide/firefox.sh \
+	test/programs/wide/gimp.sh \
+	test/programs/wide/gpg.sh \
+	test/programs/wide/imagemagick.sh \
+	test/programs/wide/inkscape.sh \
+	test/programs/wide/libreoffice.sh \
+	test/programs/wide/mariadb.sh \
+	test/programs/wide/memcached.sh \
+	test/programs/wide/php-modules.sh \
+	test/programs/wide/rsync.sh \
+	test/programs/wide/systemd.sh \
+	test/programs/wide/tree.sh
+
 EXTRA_DIST += \
 	test/programs/lib.sh \
 	test/programs/Threads.java \
@@ -38,3 +58,11 @@ dist_check_SCRIPTS += $(programs_scripts)
 if !SANITIZED
 TESTS += $(programs_scripts)
 endif
+
+# Everything, with what it needs installed by apt-get; the table and the counts are at the end of its output.
+dist_noinst_SCRIPTS += test/programs/run-wide $(programs_wide)
+CLEANFILES += programs-*.log
+
+.PHONY: check-programs
+check-programs: all
+	$(AM_V_at)$(AM_TESTS_ENVIRONMENT) $(srcdir)/test/programs/run-wide

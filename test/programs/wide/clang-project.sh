@@ -1,5 +1,5 @@
 #!/bin/sh
-# clang builds a generated project of sixty files with make, a static library and link-time optimisation.
+# clang builds a generated project of twenty-five files with make, a static library and link-time optimisation.
 # Packages: clang llvm lld make
 
 . "$(dirname "$0")/../lib.sh"
@@ -12,7 +12,7 @@ version "$(clang --version)"
 
 mkdir "$dir/data/project"
 n=0
-while [ "$n" -lt 60 ]; do
+while [ "$n" -lt 25 ]; do
     cat >"$dir/data/project/part$n.cc" <<CC
 #include <algorithm>
 #include <map>
@@ -36,9 +36,9 @@ CC
 done
 {
     echo '#include <cstdio>'
-    awk 'BEGIN { for (i = 0; i < 60; i++) { printf "long part%d(long);\n", i }
+    awk 'BEGIN { for (i = 0; i < 25; i++) { printf "long part%d(long);\n", i }
         print "int main()\n{\n    long sum = 1;"
-        for (i = 0; i < 60; i++) { printf "    sum = part%d(sum);\n", i }
+        for (i = 0; i < 25; i++) { printf "    sum = part%d(sum);\n", i }
         print "    std::printf(\"%ld\\n\", sum);\n}" }'
 } >"$dir/data/project/main.cc"
 cat >"$dir/data/project/Makefile" <<'MAKE'

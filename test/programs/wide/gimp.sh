@@ -47,7 +47,7 @@ work() {
     XDG_CONFIG_HOME=$PWD/config XDG_CACHE_HOME=$PWD/cache XDG_DATA_HOME=$PWD/share
     export DISPLAY XDG_CONFIG_HOME XDG_CACHE_HOME XDG_DATA_HOME
     serve messages gimp --new-instance --no-splash --no-data --no-fonts --batch-interpreter=plug-in-script-fu-eval \
-        --batch "(load \"$dir/data/work.scm\")" --batch "(work \"$PWD\")"
+        --batch "(begin (load \"$dir/data/work.scm\") (work \"$PWD\"))"
     gimp=$server
     sleep 1
     mapped "$gimp"
