@@ -35,8 +35,8 @@
 #define CHECK_SAY(condition, ...) check_note(!!(condition), __FILE__, __LINE__, __VA_ARGS__)
 #define CHECK_EQ(a, b) check_pair((uintmax_t)(a), (uintmax_t)(b), #a " == " #b, __FILE__, __LINE__)
 #define CHECK_AT_MOST(a, b) \
-    check_note((uintmax_t)(a) <= (uintmax_t)(b), __FILE__, __LINE__, "%s (%ju) <= %s (%ju)", #a, \
-               (uintmax_t)(a), #b, (uintmax_t)(b))
+    check_note((intmax_t)(a) <= (intmax_t)(b), __FILE__, __LINE__, "%s (%jd) <= %s (%jd)", #a, \
+               (intmax_t)(a), #b, (intmax_t)(b))
 #define REQUIRE(condition) \
     do { \
         if (!check_note(!!(condition), __FILE__, __LINE__, "%s", #condition)) { \
