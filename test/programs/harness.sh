@@ -133,7 +133,7 @@ CI=
 
 # The limit ends the script and what it started; timeout itself then answers 124.
 expect 124 'stopped by a signal' 'a hang' <<'INNER'
-begin 1
+begin 4
 compare sleep 60
 INNER
 

@@ -291,6 +291,25 @@ mapped() {
     done
 }
 
+# mapped_children PID: the same for its children. Some are gone before they can be looked at; one must stay.
+mapped_children() {
+    mapped_seen=0
+    mapped_turns=0
+    while [ "$mapped_seen" -eq 0 ]; do
+        for mapped_child in $(children "$1"); do
+            mapped_maps=$(cat "/proc/$mapped_child/maps" 2>/dev/null || true)
+            case $mapped_maps in
+            '') continue ;;
+            *"$lib"*) [ "$mode" = preloaded ] || fail "the library is in the plain process $mapped_child" ;;
+            *) [ "$mode" = plain ] || fail "the library is not in the process $mapped_child" ;;
+            esac
+            mapped_seen=$((mapped_seen + 1))
+        done
+        mapped_turns=$((mapped_turns + 1))
+        [ "$mapped_turns" -lt 1000 ] || fail "the process $1 has no children"
+    done
+}
+
 # children PID: the process ids of its living children.
 children() {
     cat "/proc/$1/task/"*/children 2>/dev/null || true

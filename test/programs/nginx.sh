@@ -78,15 +78,11 @@ work() {
     start_nginx
     mapped "$server"
     first=$(children "$server")
-    for child in $first; do
-        mapped "$child"
-    done
+    mapped_children "$server"
     "$python" "$here/nginx.py" "$port" 400
     kill -HUP "$server"
     await 10 workers_changed
-    for child in $(children "$server"); do
-        mapped "$child"
-    done
+    mapped_children "$server"
     "$python" "$here/nginx.py" "$port" 150
     stop "$server" QUIT
     wc -l <state/access.log

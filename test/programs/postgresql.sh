@@ -78,9 +78,7 @@ work() {
     start_postgres
     query -c 'select 1'
     mapped "$server"
-    for child in $(children "$server"); do
-        mapped "$child"
-    done
+    mapped_children "$server"
     $as_user pgbench -q -i -s 1 -h 127.0.0.1 -p "$port" -U tester postgres >pgbench.log 2>&1
     $as_user pgbench -n -c 8 -j 2 -t 150 -h 127.0.0.1 -p "$port" -U tester postgres >>pgbench.log
     grep -E '^number of (transactions|failed)' pgbench.log

@@ -66,9 +66,7 @@ while_running() {
         --remote-debugging-address=127.0.0.1 "file://$dir/data/page.html"
     await 30 running || fail "the browser did not start"
     mapped "$server"
-    for child in $(children "$server"); do
-        mapped "$child"
-    done
+    mapped_children "$server"
     kill -TERM "$server"
     wait "$server" 2>/dev/null || true
     echo "the library is where it should be"

@@ -26,10 +26,6 @@ for (let i = 0; i < kept.size / 10; i++) {
 </script>
 HTML
 
-has_children() {
-    [ -n "$(children "$server")" ]
-}
-
 work() {
     mkdir profile
     cat >profile/user.js <<'PREFS'
@@ -43,7 +39,7 @@ user_pref("layers.acceleration.disabled", true);
 PREFS
     serve messages firefox-esr --headless --no-remote --profile "$PWD/profile" --window-size=600,500 \
         --screenshot "$PWD/page.png" "file://$dir/data/page.html"
-    await 30 has_children || fail "the browser has no children"
+    mapped_children "$server"
     mapped "$server"
     wait "$server"
     sha256sum page.png

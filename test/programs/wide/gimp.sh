@@ -49,7 +49,7 @@ work() {
     serve messages gimp --new-instance --no-splash --no-data --no-fonts --batch-interpreter=plug-in-script-fu-eval \
         --batch "(begin (load \"$dir/data/work.scm\") (work \"$PWD\"))"
     gimp=$server
-    sleep 1
+    mapped_children "$gimp"
     mapped "$gimp"
     wait "$gimp" || fail "gimp ended with $?"
     sha256sum one.bmp
