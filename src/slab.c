@@ -40,12 +40,14 @@ void pma_slab_init(struct slab *slab, uintptr_t start, size_t size, struct shape
                    struct arena *owner, uint32_t bin) {
     struct run *run = &slab->run;
     size_t words = pma_slab_capacities[run->capacity];
-    struct remote *remote = (struct remote *)((char *)slab + owner_size(words));
+    // Written once: a thread that freed a slot of an earlier incarnation may still read it.
+    if (run->remote == NULL) {
+        run->remote = (struct remote *)((char *)slab + owner_size(words));
+    }
     run->npages = shape.npages;
     run->start = run->base = start;
     run->next = run->prev = NULL;
     run->size = size;
-    run->remote = remote;
     run->words = shape.words;
     run->shift = shape.shift;
     run->inverse = UINT64_MAX / (size >> shape.shift) + 1;
@@ -57,7 +59,7 @@ void pma_slab_init(struct slab *slab, uintptr_t start, size_t size, struct shape
     run->room = shape.words == 64 ? ~(uint64_t)0 : ((uint64_t)1 << shape.words) - 1;
     for (size_t word = 0; word < words; word++) {
         slab_set_live(slab, word, 0);
-        __atomic_store_n(&remote->bits[word], 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&run->remote->bits[word], 0, __ATOMIC_RELAXED);
     }
     run_set_kind(run, RUN_SLAB);
 }
