@@ -8,6 +8,7 @@
 #include "arena.h"
 #include "base.h"
 #include "harness.h"
+#include "meta.h"
 #include "os.h"
 #include "pagemap.h"
 #include "remote.h"
@@ -15,13 +16,12 @@
 
 // ---- taking and giving
 
-// An arena in memory of the test's own, as thread.c makes it.
+// An arena that no thread has, as thread.c makes it.
 static inline struct arena *arena_make(unsigned number, unsigned shard) {
-    struct arena *arena = aligned_alloc(PMA_APART, sizeof(*arena));
-    struct stream *stream = aligned_alloc(PMA_APART, align_up(sizeof(struct stream), PMA_APART));
+    struct stream *stream =
+        pma_meta_take(META_KEPT, align_up(sizeof(struct stream), PMA_APART), PMA_APART);
+    struct arena *arena = pma_meta_take(META_KEPT, sizeof(struct arena), PMA_APART);
     REQUIRE(arena != NULL && stream != NULL);
-    memset(arena, 0, sizeof(*arena));
-    memset(stream, 0, sizeof(*stream));
     stream->identity = number;
     pma_arena_init(arena, stream, number, shard);
     return arena;

@@ -53,7 +53,11 @@ heap_programs = \
 	test/unit/purge \
 	test/unit/huge \
 	test/unit/large \
-	test/unit/remote
+	test/unit/remote \
+	test/unit/supply \
+	test/unit/arena \
+	test/unit/rest \
+	test/unit/thread
 
 check_PROGRAMS += $(heap_programs)
 TESTS += $(heap_programs)
@@ -131,3 +135,27 @@ test_unit_remote_CPPFLAGS = $(UNIT_CPPFLAGS)
 test_unit_remote_CFLAGS = $(UNIT_CFLAGS)
 test_unit_remote_LDFLAGS = $(UNIT_LINK)
 test_unit_remote_LDADD = $(UNIT_LIBS)
+
+test_unit_supply_SOURCES = test/unit/supply.c
+test_unit_supply_CPPFLAGS = $(UNIT_CPPFLAGS)
+test_unit_supply_CFLAGS = $(UNIT_CFLAGS)
+test_unit_supply_LDFLAGS = $(UNIT_LINK)
+test_unit_supply_LDADD = $(UNIT_LIBS)
+
+test_unit_arena_SOURCES = test/unit/arena.c
+test_unit_arena_CPPFLAGS = $(UNIT_CPPFLAGS)
+test_unit_arena_CFLAGS = $(UNIT_CFLAGS)
+test_unit_arena_LDFLAGS = $(UNIT_LINK)
+test_unit_arena_LDADD = $(UNIT_LIBS)
+
+test_unit_rest_SOURCES = test/unit/rest.c
+test_unit_rest_CPPFLAGS = $(UNIT_CPPFLAGS)
+test_unit_rest_CFLAGS = $(UNIT_CFLAGS)
+test_unit_rest_LDFLAGS = $(UNIT_LINK)
+test_unit_rest_LDADD = $(UNIT_LIBS)
+
+test_unit_thread_SOURCES = test/unit/thread.c
+test_unit_thread_CPPFLAGS = $(UNIT_CPPFLAGS)
+test_unit_thread_CFLAGS = $(UNIT_CFLAGS)
+test_unit_thread_LDFLAGS = $(UNIT_LINK)
+test_unit_thread_LDADD = $(UNIT_LIBS)

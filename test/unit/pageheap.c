@@ -388,9 +388,8 @@ static struct block thread_blocks[3][40];
 static void *thread_work(void *argument) {
     struct block *own = argument;
     struct dice dice = { (uintptr_t)argument };
-    struct stream *draws = calloc(1, sizeof(*draws) + 64);
-    REQUIRE(draws != NULL);
-    draws = (struct stream *)align_up((uintptr_t)draws, 64);
+    struct stream draws;
+    memset(&draws, 0, sizeof(draws));
     unsigned rounds = 4000 / slow_factor();
     for (unsigned round = 0; round < rounds; round++) {
         struct block *block = &own[dice_below(&dice, 40)];
@@ -401,7 +400,7 @@ static void *thread_work(void *argument) {
             continue;
         }
         REQUIRE(pma_pageheap_take((unsigned)dice_below(&dice, nshards), 1 + dice_below(&dice, 20),
-                                  1, draws, &block->pages));
+                                  1, &draws, &block->pages));
         block_mark(block, dice_draw(&dice));
     }
     for (size_t i = 0; i < 40; i++) {

@@ -271,14 +271,13 @@ static uint32_t stop; // atomic
 
 static void *thread_use(void *argument) {
     unsigned shard = (unsigned)(uintptr_t)argument;
-    struct stream *draws = aligned_alloc(64, sizeof(*draws));
-    REQUIRE(draws != NULL);
-    memset(draws, 0, sizeof(*draws));
+    struct stream draws;
+    memset(&draws, 0, sizeof(draws));
     unsigned rounds = 3000 / slow_factor();
     for (size_t round = 0; round < rounds; round++) {
         struct pages pages[4];
         for (size_t i = 0; i < 4; i++) {
-            REQUIRE(pma_pageheap_take(shard, 1 + (round * 7 + i) % 50, 1, draws, &pages[i]));
+            REQUIRE(pma_pageheap_take(shard, 1 + (round * 7 + i) % 50, 1, &draws, &pages[i]));
             memset((void *)pages[i].start, (int)i, 64);
         }
         for (size_t i = 0; i < 4; i++) {

@@ -25,9 +25,11 @@ static struct slab *slab_make(size_t size, struct shape shape) {
     unsigned capacity = pma_slab_capacity(pma_slab_span_words(size, shape));
     size_t bytes = pma_slab_descriptor_size(capacity);
     REQUIRE(bytes + MARGIN <= sizeof(room.bytes));
-    memset(room.bytes, 0xff, bytes);
+    memset(room.bytes, 0, bytes);
     memset(room.bytes + bytes, MARGIN_BYTE, MARGIN);
     slab->run.capacity = (uint8_t)capacity;
+    // What an earlier incarnation may have left.
+    memset(slab->live, 0xff, pma_slab_capacities[capacity] * sizeof(slab->live[0]));
     pma_slab_init(slab, SLAB_START, size, shape, OWNER, BIN);
     for (size_t i = 0; i < MARGIN; i++) {
         CHECK_EQ(room.bytes[bytes + i], MARGIN_BYTE);
