@@ -31,7 +31,7 @@ struct pma_mallinfo2 PMA_NAME(mallinfo2)(void) {
     size_t used = stats.slots_bytes + stats.large_bytes;
     return (struct pma_mallinfo2){
         .arena = stats.committed,
-        .ordblks = stats.free_runs,
+        .ordblks = stats.dirty_runs + stats.clean_runs,
         .hblks = stats.huge,
         .hblkhd = stats.huge_bytes,
         .uordblks = used,

@@ -31,8 +31,8 @@ void pma_report_text(int descriptor) {
     row_write(descriptor, "slabs", stats.slabs, stats.slab_bytes);
     row_write(descriptor, "large blocks", stats.large, stats.large_bytes);
     row_write(descriptor, "huge blocks", stats.huge, stats.huge_bytes);
-    row_write(descriptor, "free, dirty", stats.free_runs, stats.dirty_bytes + stats.cached_bytes);
-    row_write(descriptor, "free, clean", stats.free_runs, stats.clean_bytes);
+    row_write(descriptor, "free, dirty", stats.dirty_runs, stats.dirty_bytes + stats.cached_bytes);
+    row_write(descriptor, "free, clean", stats.clean_runs, stats.clean_bytes);
     row_write(descriptor, "metadata", stats.arenas, stats.meta);
 }
 
@@ -43,16 +43,16 @@ void pma_report_xml(FILE *stream) {
     size_t system = stats.committed + stats.huge_bytes;
     fprintf(stream, "<malloc version=\"1\">\n<heap nr=\"0\">\n<sizes>\n</sizes>\n");
     fprintf(stream, "<total type=\"fast\" count=\"0\" size=\"0\"/>\n");
-    fprintf(stream, "<total type=\"rest\" count=\"%zu\" size=\"%zu\"/>\n", stats.free_runs,
-            stats.committed - size_min(stats.committed, used));
+    fprintf(stream, "<total type=\"rest\" count=\"%zu\" size=\"%zu\"/>\n",
+            stats.dirty_runs + stats.clean_runs, stats.committed - size_min(stats.committed, used));
     fprintf(stream, "<system type=\"current\" size=\"%zu\"/>\n", system);
     fprintf(stream, "<system type=\"max\" size=\"%zu\"/>\n", system);
     fprintf(stream, "<aspace type=\"total\" size=\"%zu\"/>\n", system);
     fprintf(stream, "<aspace type=\"mprotect\" size=\"%zu\"/>\n", system);
     fprintf(stream, "</heap>\n");
     fprintf(stream, "<total type=\"fast\" count=\"0\" size=\"0\"/>\n");
-    fprintf(stream, "<total type=\"rest\" count=\"%zu\" size=\"%zu\"/>\n", stats.free_runs,
-            stats.committed - size_min(stats.committed, used));
+    fprintf(stream, "<total type=\"rest\" count=\"%zu\" size=\"%zu\"/>\n",
+            stats.dirty_runs + stats.clean_runs, stats.committed - size_min(stats.committed, used));
     fprintf(stream, "<total type=\"mmap\" count=\"%zu\" size=\"%zu\"/>\n", stats.huge,
             stats.huge_bytes);
     fprintf(stream, "<system type=\"current\" size=\"%zu\"/>\n", system);

@@ -38,14 +38,16 @@ static void run_add(struct run *run, void *context) {
         break;
     case RUN_DIRTY:
     case RUN_PURGING:
-        stats->free_runs++;
+        stats->dirty_runs++;
         stats->dirty_bytes += bytes;
         break;
     case RUN_CLEAN:
-        stats->free_runs++;
+        stats->clean_runs++;
         stats->clean_bytes += bytes;
         break;
     case RUN_CLOSED:
+        stats->closed_bytes += bytes;
+        break;
     case RUN_UNUSED:
         break;
     }
@@ -60,5 +62,7 @@ static void arena_add(struct arena *arena, void *context) {
 void pma_stats_collect(struct stats *stats) {
     *stats = (struct stats){ .committed = pma_region_committed(), .meta = pma_meta_committed() };
     pma_pagemap_walk(run_add, stats);
+    // What was closed was handed out by a region, but can be written no more.
+    stats->committed -= size_min(stats->committed, stats->closed_bytes);
     pma_arena_walk(arena_add, stats);
 }

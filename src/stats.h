@@ -17,9 +17,11 @@ struct stats {
     size_t large_bytes;  // in their runs
     size_t huge;         // how many blocks
     size_t huge_bytes;   // in their mappings
-    size_t free_runs;    // how many
+    size_t dirty_runs;   // how many
     size_t dirty_bytes;  // free, with old contents
+    size_t clean_runs;   // how many
     size_t clean_bytes;  // free, zero
+    size_t closed_bytes; // free, neither memory nor a promise of it
     size_t cached_bytes; // freed blocks in caches
     size_t committed;    // writable bytes of all regions
     size_t meta;         // bytes for descriptors
