@@ -254,19 +254,24 @@ static bool refill_from_other_slab(struct arena *arena, struct bin *bin) {
     return true;
 }
 
-// A class that is asked for often gets words of 64 slots.
+static bool is_short(const struct slab *slab) {
+    return slab->run.shift > 0 && slab->run.size * (64u >> slab->run.shift) < PMA_WORD_BYTES_HOT;
+}
+
+// A class that is asked for often gets longer words.
 static bool is_outgrown(struct bin *bin, struct slab *slab) {
-    if (slab->run.shift == 0 || slab->run.size > PMA_WIDE_SLOT_MAX) {
+    if (!is_short(slab)) {
         return false;
     }
-    bin->heat += bin->heat < PMA_HEAT_WIDE;
-    return bin->heat == PMA_HEAT_WIDE;
+    bin->heat += bin->heat < PMA_HEAT_REFILLS;
+    return bin->heat == PMA_HEAT_REFILLS;
 }
 
 static bool refill_wider(struct arena *arena, struct bin *bin, struct slab *slab) {
-    while (pma_class_shape(slab->run.size, bin->level).shift != 0) {
+    while (pma_class_shape(slab->run.size, bin->level).shift >= slab->run.shift) {
         bin->level++;
     }
+    bin->heat = 0;
     struct slab *wide = slab_new(arena, bin);
     if (wide == NULL) {
         return false;
@@ -304,7 +309,7 @@ bool pma_arena_refill(struct arena *arena, struct bin *bin) {
         return refill_rarely(arena, bin, slab);
     }
     uint64_t free_bits = slab_free_bits(slab, bin->word);
-    if (bits_count(free_bits) >= 16 && slab->run.shift == 0) {
+    if (free_bits != 0 && bits_count(free_bits) >= 16u >> slab->run.shift) {
         window_load(bin, slab, bin->word, free_bits);
         return true;
     }

@@ -5,24 +5,29 @@
 
 #include "os.h"
 
+const uint64_t pma_shape_masks[PMA_SHIFT_MAX + 1] = {
+    0xffffffffffffffffu, 0x5555555555555555u, 0x1111111111111111u,
+    0x0101010101010101u, 0x0001000100010001u, 0x0000000100000001u,
+};
+
 static uint32_t pages_for(size_t bytes) {
     return (uint32_t)((bytes + pma_page_size - 1) >> pma_page_shift);
 }
 
 // What a run of whole words leaves unused at its end, in bytes.
-static size_t tail_of(size_t words, size_t size) {
-    size_t used = words * 64 * size;
+static size_t tail_of(size_t words, size_t word_bytes) {
+    size_t used = words * word_bytes;
     return align_up(used, pma_page_size) - used;
 }
 
 // As many words as fit, or a few more if the run's end is then used better: at most 1/64 is left.
-static size_t words_chosen(size_t fitting, size_t size) {
+static size_t words_chosen(size_t fitting, size_t word_bytes) {
     size_t best = fitting;
     for (size_t words = fitting; words <= size_min(2 * fitting, PMA_SLAB_WORDS_MAX); words++) {
-        if (tail_of(words, size) * best < tail_of(best, size) * words) {
+        if (tail_of(words, word_bytes) * best < tail_of(best, word_bytes) * words) {
             best = words;
         }
-        if (tail_of(best, size) * 64 <= best * 64 * size) {
+        if (tail_of(best, word_bytes) * 64 <= best * word_bytes) {
             break;
         }
     }
@@ -30,21 +35,31 @@ static size_t words_chosen(size_t fitting, size_t size) {
 }
 
 // Small slots double at each level. Larger ones do so at every third, so that what a new slab adds
-// stays small against what the class has: slots of a page are 64 in a slab only when there are some
-// 300 of them.
+// stays small against what the class has.
+static unsigned doublings(size_t size, unsigned level) {
+    return size <= PMA_FINE_MAX ? level : level / 3;
+}
+
+// A word is as long as a window reaches, and in time all of it is touched, since slots are chosen at
+// random: so its bytes are few until there are many slots of the class.
+static unsigned shift_chosen(size_t size, unsigned level) {
+    size_t most = PMA_WORD_BYTES << doublings(size, level);
+    unsigned shift = 0;
+    while (shift < PMA_SHIFT_MAX && size * (64u >> shift) > most) {
+        shift++;
+    }
+    return shift;
+}
+
 static size_t bytes_wanted(size_t size, unsigned level) {
-    size_t most = size_max(PMA_SLAB_BYTES_MAX, 64 * size);
-    unsigned doublings = size <= PMA_FINE_MAX ? level : level / 3;
-    return size_min(pma_page_size << doublings, most);
+    size_t most = size_max(PMA_SLAB_BYTES_MAX, 16 * size);
+    return size_min(pma_page_size << doublings(size, level), most);
 }
 
 struct shape pma_class_shape(size_t size, unsigned level) {
-    size_t bytes = bytes_wanted(size, level);
-    size_t slots = size > PMA_WIDE_SLOT_MAX ? 16 : bytes / size;
-    if (slots < 64) {
-        uint8_t shift = slots < 32 ? 2 : 1;
-        return (struct shape){ pages_for((64 >> shift) * size), 1, shift };
-    }
-    size_t words = words_chosen(size_min(slots / 64, PMA_SLAB_WORDS_MAX), size);
-    return (struct shape){ pages_for(words * 64 * size), (uint8_t)words, 0 };
+    unsigned shift = shift_chosen(size, level);
+    size_t word_bytes = size * (64u >> shift);
+    size_t fitting = size_max(bytes_wanted(size, level) / word_bytes, 1);
+    size_t words = words_chosen(size_min(fitting, PMA_SLAB_WORDS_MAX), word_bytes);
+    return (struct shape){ pages_for(words * word_bytes), (uint8_t)words, (uint8_t)shift };
 }

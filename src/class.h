@@ -40,7 +40,7 @@ PMA_INLINE size_t class_size(unsigned class) {
 struct shape {
     uint32_t npages; // the run's length
     uint8_t words;   // at most PMA_SLAB_WORDS_MAX
-    uint8_t shift;   // 0, 1 or 2: a slot is 1 << shift bits
+    uint8_t shift;   // at most PMA_SHIFT_MAX: a slot is 1 << shift bits
 };
 
 // Levels count from 0, the smallest slab of a class, to PMA_LEVELS - 1; beyond some level the shape
@@ -51,8 +51,10 @@ struct shape {
 struct shape pma_class_shape(size_t size, unsigned level);
 
 // The bits of a word that are slots.
+extern const uint64_t pma_shape_masks[PMA_SHIFT_MAX + 1];
+
 PMA_INLINE uint64_t shape_mask(unsigned shift) {
-    return shift == 0 ? ~(uint64_t)0 : shift == 1 ? 0x5555555555555555u : 0x1111111111111111u;
+    return pma_shape_masks[shift];
 }
 
 #endif

@@ -37,12 +37,14 @@
 // Slabs of small slots double up to this many bytes; above, a slab is one word.
 #define PMA_SLAB_BYTES_MAX ((size_t)1 << 16)
 
-// Slots up to this size lie up to 64 in a word; above, 16, since more showed no gain and a word is
-// what is touched when slots are chosen at random.
-#define PMA_WIDE_SLOT_MAX ((size_t)4096)
-// After so many refills from words of 16 or 32 slots a class gets words of 64: a window of 64 slots
-// is refilled a quarter as often, and a program that asks that often does not mind the pages.
-#define PMA_HEAT_WIDE 32
+// A word's bytes at first; it doubles with the slabs of its class. At least two slots, at most 64.
+#define PMA_WORD_BYTES ((size_t)8 << 10)
+#define PMA_SHIFT_MAX 5
+// After so many refills from words that are shorter than this the class gets longer ones, though it
+// has few slots: a longer window is refilled less often, and a program that asks that often does not
+// mind the pages.
+#define PMA_HEAT_REFILLS 32
+#define PMA_WORD_BYTES_HOT ((size_t)16 << 10)
 
 // ---- address space
 
