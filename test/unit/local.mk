@@ -57,7 +57,12 @@ heap_programs = \
 	test/unit/supply \
 	test/unit/arena \
 	test/unit/rest \
-	test/unit/thread
+	test/unit/thread \
+	test/unit/options \
+	test/unit/init \
+	test/unit/stats \
+	test/unit/report \
+	test/unit/verify
 
 check_PROGRAMS += $(heap_programs)
 TESTS += $(heap_programs)
@@ -159,3 +164,34 @@ test_unit_thread_CPPFLAGS = $(UNIT_CPPFLAGS)
 test_unit_thread_CFLAGS = $(UNIT_CFLAGS)
 test_unit_thread_LDFLAGS = $(UNIT_LINK)
 test_unit_thread_LDADD = $(UNIT_LIBS)
+
+test_unit_options_SOURCES = test/unit/options.c
+test_unit_options_CPPFLAGS = $(UNIT_CPPFLAGS)
+test_unit_options_CFLAGS = $(UNIT_CFLAGS)
+# It tells the library that the program has more rights than its caller.
+test_unit_options_LDFLAGS = $(UNIT_LINK) -Wl,--wrap=getauxval
+test_unit_options_LDADD = $(UNIT_LIBS)
+
+test_unit_init_SOURCES = test/unit/init.c
+test_unit_init_CPPFLAGS = $(UNIT_CPPFLAGS)
+test_unit_init_CFLAGS = $(UNIT_CFLAGS)
+test_unit_init_LDFLAGS = $(UNIT_LINK)
+test_unit_init_LDADD = $(UNIT_LIBS)
+
+test_unit_stats_SOURCES = test/unit/stats.c
+test_unit_stats_CPPFLAGS = $(UNIT_CPPFLAGS)
+test_unit_stats_CFLAGS = $(UNIT_CFLAGS)
+test_unit_stats_LDFLAGS = $(UNIT_LINK)
+test_unit_stats_LDADD = $(UNIT_LIBS)
+
+test_unit_report_SOURCES = test/unit/report.c
+test_unit_report_CPPFLAGS = $(UNIT_CPPFLAGS)
+test_unit_report_CFLAGS = $(UNIT_CFLAGS)
+test_unit_report_LDFLAGS = $(UNIT_LINK)
+test_unit_report_LDADD = $(UNIT_LIBS)
+
+test_unit_verify_SOURCES = test/unit/verify.c
+test_unit_verify_CPPFLAGS = $(UNIT_CPPFLAGS)
+test_unit_verify_CFLAGS = $(UNIT_CFLAGS)
+test_unit_verify_LDFLAGS = $(UNIT_LINK)
+test_unit_verify_LDADD = $(UNIT_LIBS)

@@ -1,0 +1,188 @@
+// init.c - the start happens once, whoever comes first, and forks find no lock held.
+#include <config.h>
+
+#include "alloc.h"
+#include "arena.h"
+#include "base.h"
+#include "fatal.h"
+#include "harness.h"
+#include "init.h"
+#include "lock.h"
+#include "malloc.h"
+#include "os.h"
+#include "pageheap.h"
+#include "random.h"
+#include "thread.h"
+
+#include <pthread.h>
+
+// ---- start
+
+// The constructor has run before main, as it does in every program.
+static void check_started(void) {
+    CHECK_EQ(pma_is_ready, 1);
+    CHECK(pma_page_size >= PMA_GRANULE);
+    CHECK_EQ((size_t)1 << pma_page_shift, pma_page_size);
+    CHECK(pma_pageheap.nshards >= 1 && pma_pageheap.nshards <= PMA_SHARDS_MAX);
+    CHECK(pma_pageheap.nshards <= pma_os_processors() || pma_os_processors() > PMA_SHARDS_MAX);
+    CHECK(pma_lock_none_held());
+}
+
+// A second start would forget what the first one made.
+static void check_once(void) {
+    void *block = pma_malloc(100);
+    REQUIRE(block != NULL);
+    size_t live = pma_pageheap.live;
+    struct arena *arena = pma_self;
+    pma_init();
+    init_ensure();
+    CHECK_EQ(pma_pageheap.live, live);
+    CHECK(pma_self == arena);
+    pma_free(block);
+}
+
+#define THREADS 4
+
+static pthread_barrier_t barrier;
+static unsigned shards_seen[THREADS];
+
+static void *thread_start(void *argument) {
+    pthread_barrier_wait(&barrier);
+    init_ensure();
+    // Whoever comes back from it finds all of it done.
+    *(unsigned *)argument = pma_pageheap.nshards;
+    void *block = pma_malloc(10);
+    CHECK(block != NULL);
+    pma_free(block);
+    return NULL;
+}
+
+// As if nothing had been started: several threads come at once.
+static void start_together(void *argument) {
+    (void)argument;
+    pthread_t threads[THREADS];
+    unsigned shards = pma_pageheap.nshards;
+    pma_pageheap.nshards = 0;
+    pma_is_ready = 0;
+    REQUIRE(pthread_barrier_init(&barrier, NULL, THREADS) == 0);
+    for (size_t i = 0; i < THREADS; i++) {
+        REQUIRE(pthread_create(&threads[i], NULL, thread_start, &shards_seen[i]) == 0);
+    }
+    for (size_t i = 0; i < THREADS; i++) {
+        REQUIRE(pthread_join(threads[i], NULL) == 0);
+        CHECK_EQ(shards_seen[i], shards);
+    }
+    CHECK_EQ(pma_is_ready, 1);
+}
+
+// ---- the seed
+
+static void allocate_with_seed(void *argument) {
+    REQUIRE(setenv("PAMALLOC_OPTIONS", argument, 1) == 0);
+    pma_is_ready = 0;
+    pma_init();
+    struct stream stream;
+    memset(&stream, 0, sizeof(stream));
+    CHECK(pma_random_is_seeded());
+    for (size_t i = 0; i < 20; i++) {
+        say("%u ", stream_nibble(&stream));
+    }
+    pma_fatal("test", "told", (struct fatal_block){ NULL, 0, -1 });
+}
+
+// seed= makes the draws repeat, and every message says which it was.
+static void check_seed(void) {
+    char first[] = "seed=0x1234";
+    char second[] = "seed=0x1235";
+    struct child_end ends[3] = {
+        run_child(allocate_with_seed, first, 20),
+        run_child(allocate_with_seed, first, 20),
+        run_child(allocate_with_seed, second, 20),
+    };
+    for (size_t i = 0; i < 3; i++) {
+        CHECK(WIFSIGNALED(ends[i].status) && WTERMSIG(ends[i].status) == SIGABRT);
+    }
+    CHECK(strcmp(ends[0].text, ends[1].text) == 0);
+    CHECK(strncmp(ends[0].text, ends[2].text, 20) != 0);
+    CHECK(strstr(ends[0].text, "[seed 0x0000000000001234]") != NULL);
+    CHECK(strstr(ends[2].text, "[seed 0x0000000000001235]") != NULL);
+}
+
+// ---- fork
+
+static uint32_t stop; // atomic
+
+// Takes and gives in all ways: slots, large and huge blocks, so that any lock may be held.
+static void *thread_churn(void *argument) {
+    struct dice dice = { (uintptr_t)argument };
+    static const size_t tops[] = { 200, 3000, 40000, 400000, 3000000 };
+    while (__atomic_load_n(&stop, __ATOMIC_RELAXED) == 0) {
+        void *blocks[8];
+        for (size_t i = 0; i < 8; i++) {
+            blocks[i] = pma_malloc(dice_below(&dice, tops[dice_below(&dice, 5)]));
+            CHECK(blocks[i] != NULL);
+        }
+        for (size_t i = 0; i < 8; i++) {
+            pma_free(blocks[i]);
+        }
+    }
+    return NULL;
+}
+
+static void allocate_in_child(void *argument) {
+    struct dice dice = { (uintptr_t)argument };
+    CHECK(pma_lock_none_held());
+    for (int round = 0; round < 200; round++) {
+        size_t size = (size_t)1 << dice_below(&dice, 21);
+        unsigned char *block = pma_malloc(size);
+        REQUIRE(block != NULL);
+        block[0] = block[size - 1] = 1;
+        block = pma_realloc(block, 2 * size);
+        REQUIRE(block != NULL && block[0] == 1 && block[size - 1] == 1);
+        pma_free(block);
+    }
+    CHECK(pma_lock_none_held());
+}
+
+static void check_forks(void) {
+    pthread_t threads[2];
+    int forks = 40 / (int)slow_factor() + 4;
+    for (uintptr_t i = 0; i < 2; i++) {
+        REQUIRE(pthread_create(&threads[i], NULL, thread_churn, (void *)(i + 1)) == 0);
+    }
+    for (int i = 0; i < forks; i++) {
+        struct child_end end = run_child(allocate_in_child, (void *)(uintptr_t)(i + 1), 60);
+        expect_exit(&end, 0, "a child of a busy process");
+        // The parent goes on as before.
+        CHECK(pma_lock_none_held());
+        void *block = pma_malloc(500000);
+        CHECK(block != NULL);
+        pma_free(block);
+    }
+    __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+    for (size_t i = 0; i < 2; i++) {
+        REQUIRE(pthread_join(threads[i], NULL) == 0);
+    }
+}
+
+static void fork_again(void *argument) {
+    size_t depth = (size_t)(uintptr_t)argument;
+    allocate_in_child(argument);
+    if (depth > 0) {
+        struct child_end end = run_child(fork_again, (void *)(uintptr_t)(depth - 1), 20);
+        expect_exit(&end, 0, "a child of a child");
+    }
+}
+
+int main(void) {
+    test_begin(120);
+    check_started();
+    check_once();
+    struct child_end end = run_child(start_together, NULL, 20);
+    expect_exit(&end, 0, "a start by several threads");
+    check_seed();
+    end = run_child(fork_again, (void *)3, 20);
+    expect_exit(&end, 0, "children of children");
+    check_forks();
+    return test_end();
+}
