@@ -104,7 +104,7 @@ static void check_windows(void) {
         }
     }
     struct slabs slabs = arena_check(arena);
-    CHECK(slabs.live >= 6 * 16 * PMA_CLASSES);
+    CHECK(slabs.live >= 6 * 2 * PMA_CLASSES);
     check_pages(&slabs);
 }
 
@@ -159,22 +159,29 @@ static void check_levels(void) {
     CHECK_EQ(pma_pageheap.live, before);
 }
 
-// A class that is asked for often gets words of 64 slots, if its slots are not too large.
+// A class that is asked for often gets longer words, though few of its slots are live; and a slab
+// of short words that is left behind goes when it is empty.
 static void check_heat(void) {
     struct arena *arena = arena_make(4, 0);
-    for (size_t size = 16; size <= PMA_SLOT_MAX; size *= 2) {
+    for (size_t size = 512; size <= 4096; size *= 2) {
         struct bin *bin = arena_bin_for(arena, size);
-        for (size_t i = 0; i < 64 * (PMA_HEAT_WIDE + 2); i++) {
-            void *slot = arena_take(arena, size);
-            REQUIRE(slot != NULL);
-            if (i % 16 != 0) {
-                CHECK(arena_give(arena, slot));
+        void *slots[16] = { NULL };
+        REQUIRE(pma_arena_refill(arena, bin));
+        unsigned shift = bin->current->run.shift;
+        for (size_t i = 0; i < 10000; i++) {
+            if (slots[i % 16] != NULL) {
+                CHECK(arena_give(arena, slots[i % 16]));
             }
+            slots[i % 16] = arena_take(arena, size);
+            REQUIRE(slots[i % 16] != NULL);
         }
         REQUIRE(bin->current != NULL);
-        CHECK_EQ(bin->current->run.shift, size > PMA_WIDE_SLOT_MAX ? 2 : 0);
+        CHECK_SAY(shift == 0 || bin->current->run.shift < shift, "%zu: shift %u, still", size,
+                  bin->current->run.shift);
     }
-    arena_check(arena);
+    struct slabs slabs = arena_check(arena);
+    CHECK_EQ(slabs.live, 4 * 16);
+    CHECK_AT_MOST(slabs.count, 4 * 4);
 }
 
 // ---- full slabs
@@ -361,7 +368,7 @@ static void check_fresh(struct dice *dice) {
             pma_arena_rest(arena);
         }
     }
-    CHECK(fresh > 100);
+    CHECK(fresh > 0);
 }
 
 // ---- failures

@@ -68,15 +68,26 @@ static void check_multiples(void) {
 // ---- shapes
 
 static void check_mask(void) {
-    for (unsigned shift = 0; shift <= 2; shift++) {
+    for (unsigned shift = 0; shift <= PMA_SHIFT_MAX; shift++) {
         for (unsigned bit = 0; bit < 64; bit++) {
             CHECK_EQ(shape_mask(shift) >> bit & 1, bit % (1u << shift) == 0);
         }
     }
 }
 
-static bool is_same(struct shape a, struct shape b) {
-    return a.npages == b.npages && a.words == b.words && a.shift == b.shift;
+// A draw names one of sixteen bits, four apart, and takes the first slot from there on: in a word
+// of sixteen slots or fewer that is even.
+static void check_even(void) {
+    for (unsigned shift = 2; shift <= PMA_SHIFT_MAX; shift++) {
+        unsigned drawn[64] = { 0 };
+        for (unsigned rotation = 0; rotation < 64; rotation += 4) {
+            uint64_t turned = bits_rotate_right(shape_mask(shift), rotation);
+            drawn[(bits_lowest(turned) + rotation) & 63]++;
+        }
+        for (unsigned bit = 0; bit < 64; bit++) {
+            CHECK_EQ(drawn[bit], (shape_mask(shift) >> bit & 1) != 0 ? (1u << shift) / 4 : 0);
+        }
+    }
 }
 
 static size_t shape_slots(struct shape shape) {
@@ -86,11 +97,11 @@ static size_t shape_slots(struct shape shape) {
 static void check_shape(size_t size, unsigned level, struct shape shape) {
     size_t bytes = (size_t)shape.npages << pma_page_shift;
     size_t used = shape_slots(shape) * size;
-    bool good = shape.words >= 1 && shape.words <= PMA_SLAB_WORDS_MAX && shape.shift <= 2;
+    bool good =
+        shape.words >= 1 && shape.words <= PMA_SLAB_WORDS_MAX && shape.shift <= PMA_SHIFT_MAX;
     CHECK_SAY(good, "%zu at level %u: %u words, shift %u", size, level, shape.words, shape.shift);
-    // Short words are for slabs of one word, and large slots have no others.
-    CHECK(shape.shift == 0 || shape.words == 1);
-    CHECK(size <= PMA_WIDE_SLOT_MAX || shape.shift == 2);
+    // A bit is whole bytes.
+    CHECK_EQ(size % ((size_t)1 << shape.shift), 0);
     CHECK_SAY(bytes >= used && bytes - used < pma_page_size,
               "%zu at level %u: %zu bytes for slots of %zu", size, level, bytes, used);
     // A slab of many words ends well: slots of 48 bytes on a page of 64 KiB leave 1024 of it, more
@@ -118,23 +129,21 @@ static void check_levels(unsigned class) {
                   level);
         CHECK_SAY(level == 0 || shape_slots(shape) <= 5 * shape_slots(before),
                   "%zu jumps at level %u", size, level);
+        CHECK_SAY(level == 0 || shape.shift <= before.shift, "%zu has shorter words at level %u",
+                  size, level);
         before = shape;
     }
-    CHECK_SAY(is_same(before, pma_class_shape(size, PMA_LEVELS)), "%zu grows on", size);
-    // At last a slab has words of 64 slots, up to the size where those show a gain, and it is no
-    // longer than that takes: twice, if it ends better so.
-    CHECK_SAY(before.shift == (size > PMA_WIDE_SLOT_MAX ? 2 : 0), "%zu ends with shift %u", size,
-              before.shift);
+    // No longer than it takes for words of 64 slots: twice, if it ends better so.
     size_t most = 2 * size_max(PMA_SLAB_BYTES_MAX, 64 * size);
     CHECK_AT_MOST((size_t)before.npages << pma_page_shift, align_up(most, pma_page_size));
 }
 
-// The first slab of a class is as small as a page allows: one page, or 16 slots.
+// The first slab of a class is small: three pages, or 16 slots.
 static void check_first(unsigned class) {
     size_t size = class_size(class);
     struct shape shape = pma_class_shape(size, 0);
     size_t least = align_up(16 * size, pma_page_size);
-    size_t tight = size_max(least, 2 * pma_page_size);
+    size_t tight = size_max(least, 3 * pma_page_size);
     CHECK_AT_MOST((size_t)shape.npages << pma_page_shift, tight);
 }
 
@@ -154,6 +163,7 @@ int main(void) {
     check_rounding();
     check_multiples();
     check_mask();
+    check_even();
     for (size_t i = 0; i < 3; i++) {
         REQUIRE(setenv("PMA_TEST_PAGE", pages[i], 1) == 0);
         pma_os_init();
