@@ -125,7 +125,8 @@ static void check_levels(unsigned class) {
     for (unsigned level = 0; level < PMA_LEVELS; level++) {
         struct shape shape = pma_class_shape(size, level);
         check_shape(size, level, shape);
-        CHECK_SAY(shape_slots(shape) >= shape_slots(before), "%zu shrinks at level %u", size,
+        // A slab may be cut shorter where a longer word ends worse, but by less than half.
+        CHECK_SAY(2 * shape_slots(shape) > shape_slots(before), "%zu shrinks at level %u", size,
                   level);
         CHECK_SAY(level == 0 || shape_slots(shape) <= 5 * shape_slots(before),
                   "%zu jumps at level %u", size, level);
