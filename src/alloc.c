@@ -27,7 +27,8 @@
 #include <errno.h>
 #include <string.h>
 
-static void *malloc_slow(size_t size);
+static void *malloc_refill(size_t size, struct arena *arena, struct bin *bin);
+static void *malloc_medium(size_t size);
 static void free_slow(void *block, const char *call);
 
 PMA_HOT void *PMA_NAME(malloc)(size_t size) {
@@ -42,8 +43,9 @@ PMA_HOT void *PMA_NAME(malloc)(size_t size) {
                 return bin_take(bin, stream->draws[left]);
             }
         }
+        return malloc_refill(size, arena, bin);
     }
-    return malloc_slow(size);
+    return malloc_medium(size);
 }
 
 PMA_HOT void PMA_NAME(free)(void *block) {
@@ -93,11 +95,17 @@ PMA_SLOW static void tick(struct arena *arena, uint64_t now) {
     }
 }
 
-static void tick_if_due(struct arena *arena) {
+PMA_SLOW static void tick_if_due(struct arena *arena) {
     uint64_t now = pma_os_time();
     if (unlikely(now >= arena->tick_due)) {
         tick(arena, now);
     }
+    // A thread that allocates without pause need not look at the clock at each refill: that would be
+    // an instruction a malloc.
+    bool is_busy = now - arena->clock_read < PMA_CLOCK_STEP;
+    arena->clock_wait = is_busy ? (uint32_t)size_min(arena->clock_wait * 2 + 1, PMA_CLOCK_WAIT) : 0;
+    arena->clock_skip = arena->clock_wait;
+    arena->clock_read = now;
 }
 
 static void *slot_take(struct arena *arena, struct bin *bin) {
@@ -174,29 +182,42 @@ PMA_SLOW static void *malloc_rare(size_t size) {
     return likely(block != NULL) ? block : no_memory();
 }
 
-// An empty window is the common reason to be here, and a size from the second table the next.
-PMA_SLOW static void *malloc_slow(size_t size) {
-    struct arena *arena = pma_self;
-    if (unlikely(size > PMA_SLOT_MAX) || unlikely(arena == &pma_nobody) ||
-        unlikely(arena->stream->left == 0)) {
+PMA_SLOW static void *malloc_refill_far(size_t size, struct arena *arena, struct bin *bin) {
+    arena->busy = 1;
+    bool is_filled = pma_arena_refill(arena, bin);
+    arena->busy = 0;
+    // A refill that takes a run may have drawn, so this looks whether there is a draw.
+    return likely(is_filled) ? bin_take(bin, stream_rotation(arena->stream)) : malloc_rare(size);
+}
+
+// The window is empty, or there is no draw. A thread without an arena comes here too: its bin has no
+// slab. Now and then the clock must be looked at.
+PMA_SLOW static void *malloc_refill(size_t size, struct arena *arena, struct bin *bin) {
+    struct slab *slab = bin->current;
+    if (unlikely(slab == NULL) || unlikely(arena->stream->left == 0) ||
+        unlikely(arena->clock_skip-- == 0)) {
         return malloc_rare(size);
     }
-    struct bin *bin = arena_bin_for(arena, size);
-    if (bin->window == 0) {
-        arena->busy = 1;
-        // The clock is not read for every refill, unless there may be something to give back: that
-        // would be half an instruction a malloc.
-        if ((++arena->refills & 3) == 0 || arena->is_untidy != 0) {
-            tick_if_due(arena);
-        }
-        bool filled = pma_arena_refill(arena, bin);
-        arena->busy = 0;
-        if (unlikely(!filled)) {
-            return malloc_rare(size);
-        }
+    arena->notices = 0;
+    arena->busy = 1;
+    bool is_filled = bin_refill(bin, slab);
+    arena->busy = 0;
+    if (likely(is_filled)) {
+        return bin_take(bin, arena->stream->draws[--arena->stream->left]);
     }
-    // Not without a test: a refill that takes a run may have drawn.
-    return bin_take(bin, stream_rotation(arena->stream));
+    return malloc_refill_far(size, arena, bin);
+}
+
+PMA_SLOW static void *malloc_medium(size_t size) {
+    struct arena *arena = pma_self;
+    if (unlikely(size > PMA_SLOT_MAX) || unlikely(arena == &pma_nobody)) {
+        return malloc_rare(size);
+    }
+    struct bin *bin = arena_bin(arena, arena->medium[(size + 63) / 64]);
+    if (likely(bin->window != 0) && likely(arena->stream->left != 0)) {
+        return bin_take(bin, arena->stream->draws[--arena->stream->left]);
+    }
+    return malloc_refill(size, arena, bin);
 }
 
 // ---- judging a pointer

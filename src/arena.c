@@ -68,7 +68,7 @@ static void queue_remove(struct bin *bin, struct slab *slab) {
 // slabs are all full but for a slot here and there would look through a whole slab for each malloc.
 static uint32_t slots_wanted(const struct slab *slab) {
     size_t slots = slab_slots(slab);
-    return slots < 128 ? 1 : (uint32_t)(slots / 128);
+    return slots < 64 ? 1 : (uint32_t)(slots / 32);
 }
 
 static struct pages pages_of(const struct slab *slab) {
@@ -142,35 +142,12 @@ static struct slab *slab_new(struct arena *arena, struct bin *bin) {
 
 // ---- the window
 
-PMA_COLD static _Noreturn void double_free_found(const struct slab *slab, size_t word,
-                                                 uint64_t bits) {
+PMA_COLD _Noreturn void pma_arena_refuse(const struct slab *slab, size_t word, uint64_t bits) {
     uint64_t index = word * 64 + bits_lowest(bits);
     size_t unit = slab->run.size >> slab->run.shift;
     struct fatal_block block = { (void *)(slab->run.base + index * unit), slab->run.size,
                                  (ptrdiff_t)(index >> slab->run.shift) };
     pma_fatal("free", "double free", block);
-}
-
-// The bits of a word that are free become the window. A remote bit on one of them is a slot that
-// was freed remotely and then, wrongly, by its owner: handing it out would give it to two.
-PMA_INLINE void window_load(struct bin *bin, struct slab *slab, size_t word, uint64_t free_bits) {
-    uint64_t remote = __atomic_load_n(&slab->run.remote->bits[word], __ATOMIC_RELAXED);
-    if (unlikely((remote & free_bits) != 0)) {
-        double_free_found(slab, word, remote & free_bits);
-    }
-    bin->base = slab->run.base + word * 64 * bin->unit;
-    bin->live = &slab->live[word];
-    bin->word = (uint8_t)word;
-    bin->window = free_bits;
-    bin->fresh = slab->fresh & free_bits;
-    slab->fresh &= ~free_bits;
-}
-
-// The lowest word that room names; it has free slots still, since only the window's are handed out.
-PMA_INLINE void window_next(struct bin *bin, struct slab *slab) {
-    unsigned word = bits_lowest(slab->run.room);
-    slab->run.room &= slab->run.room - 1;
-    window_load(bin, slab, word, slab_free_bits(slab, word));
 }
 
 // ---- the current slab
@@ -284,9 +261,13 @@ static bool refill_wider(struct arena *arena, struct bin *bin, struct slab *slab
 }
 
 // All words of the current slab that had room were used: look again, or leave it.
-PMA_SLOW static bool refill_rarely(struct arena *arena, struct bin *bin, struct slab *slab) {
+bool pma_arena_refill(struct arena *arena, struct bin *bin) {
+    struct slab *slab = bin->current;
     if (slab == NULL) {
         return refill_from_other_slab(arena, bin);
+    }
+    if (bin_refill(bin, slab)) {
+        return true;
     }
     if (is_outgrown(bin, slab) && refill_wider(arena, bin, slab)) {
         return true;
@@ -300,24 +281,6 @@ PMA_SLOW static bool refill_rarely(struct arena *arena, struct bin *bin, struct 
     bin->current = NULL;
     slab_detach(arena, slab);
     return refill_from_other_slab(arena, bin);
-}
-
-// The same word again if many of its slots are free by now, else another word of the slab.
-bool pma_arena_refill(struct arena *arena, struct bin *bin) {
-    struct slab *slab = bin->current;
-    if (unlikely(slab == NULL)) {
-        return refill_rarely(arena, bin, slab);
-    }
-    uint64_t free_bits = slab_free_bits(slab, bin->word);
-    if (free_bits != 0 && bits_count(free_bits) >= 16u >> slab->run.shift) {
-        window_load(bin, slab, bin->word, free_bits);
-        return true;
-    }
-    if (likely(slab->run.room != 0)) {
-        window_next(bin, slab);
-        return true;
-    }
-    return refill_rarely(arena, bin, slab);
 }
 
 // ---- frees
@@ -341,7 +304,10 @@ void pma_slab_settle(struct arena *arena, struct slab *slab, uint64_t state, uin
 
 void pma_arena_notice(struct arena *arena, struct slab *slab) {
     uint64_t state = slab_load_state(slab);
-    arena->is_untidy = 1;
+    // Much is being freed: the next refill is to look at the clock.
+    if (++arena->notices == PMA_NOTICES) {
+        arena->clock_skip = 0;
+    }
     if (slab_is_settled(state)) {
         arena->busy = 1;
         pma_slab_settle(arena, slab, state, slab->run.bias);

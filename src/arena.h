@@ -46,8 +46,10 @@ struct arena {
     uint32_t busy;          // owner; 1 inside a slow path: a forked child must not adopt it
     uint32_t shard;         // const; its page heap
     uint64_t tick_due;      // owner; when to look for what lies unused, nanoseconds; 0: not yet
-    uint32_t refills;       // owner; counts them, to read the clock now and then
-    uint32_t is_untidy;     // owner; slabs got room or were given back since the last tick
+    uint64_t clock_read;    // owner; when the clock was read last
+    uint32_t clock_wait;    // owner; refills from one reading to the next
+    uint32_t clock_skip;    // owner; refills until the next reading
+    uint32_t notices;       // owner; slabs that got room or emptied since the last refill
     uint32_t recount;       // owner; after fork: counts may be off, see thread.c
     uint32_t number;        // const; which arena of the process, from 0
     struct arena *all_next; // const; the list of all arenas
@@ -87,6 +89,54 @@ PMA_INLINE void *bin_take(struct bin *bin, unsigned rotation) {
     bin->window = window;
     __atomic_store_n(bin->live, bits_set(*bin->live, bit), __ATOMIC_RELAXED);
     return (void *)(bin->base + (uintptr_t)bit * bin->unit);
+}
+
+// A slot that is free was freed remotely too. It never returns.
+PMA_COLD _Noreturn void pma_arena_refuse(const struct slab *slab, size_t word, uint64_t bits);
+
+// The bits of a word that are free become the window. A remote bit on one of them is a slot that was
+// freed remotely and then, wrongly, by its owner: handing it out would give it to two.
+PMA_INLINE void window_load(struct bin *bin, struct slab *slab, size_t word, uint64_t free_bits) {
+    uint64_t remote = __atomic_load_n(&slab->run.remote->bits[word], __ATOMIC_RELAXED);
+    if (unlikely((remote & free_bits) != 0)) {
+        pma_arena_refuse(slab, word, remote & free_bits);
+    }
+    bin->base = slab->run.base + word * 64 * bin->unit;
+    bin->live = &slab->live[word];
+    bin->word = (uint8_t)word;
+    bin->window = free_bits;
+    bin->fresh = slab->fresh & free_bits;
+    slab->fresh &= ~free_bits;
+}
+
+// The lowest word that room names; it has free slots still, since only the window's are handed out.
+PMA_INLINE void window_next(struct bin *bin, struct slab *slab) {
+    unsigned word = bits_lowest(slab->run.room);
+    slab->run.room &= slab->run.room - 1;
+    window_load(bin, slab, word, slab_free_bits(slab, word));
+}
+
+// True if about a quarter of a word's slots is free. Fifteen bits four apart are counted by one
+// multiplication, which is exact for words of up to 16 slots but for the last, and a fair sample of
+// longer ones: a popcount without the instruction takes twenty operations.
+PMA_INLINE bool has_enough(const struct slab *slab, uint64_t free_bits) {
+    uint64_t sample = free_bits & 0x0111111111111111u;
+    return sample * 0x1111111111111111u >> 60 >= slab->run.enough;
+}
+
+// Fills the window from the current slab: from the same word if enough of it is free by now, else
+// from another that is known to have room.
+PMA_INLINE bool bin_refill(struct bin *bin, struct slab *slab) {
+    uint64_t free_bits = slab_free_bits(slab, bin->word);
+    if (has_enough(slab, free_bits)) {
+        window_load(bin, slab, bin->word, free_bits);
+        return true;
+    }
+    if (slab->run.room != 0) {
+        window_next(bin, slab);
+        return true;
+    }
+    return false;
 }
 
 // Sets up an arena in zeroed memory.

@@ -75,7 +75,6 @@ size_t pma_arena_shrink(struct arena *arena) {
 // was taken or given since the last time. Pages of free slots go where slots are whole pages, or
 // where hardly a slot is live.
 void pma_arena_tick(struct arena *arena) {
-    arena->is_untidy = 0;
     pma_arena_drain(arena);
     for (unsigned i = 0; i < PMA_CLASSES; i++) {
         struct bin *bin = &arena->bins[i];

@@ -49,6 +49,7 @@ struct run {
             uint8_t words;         // const; how many words of slots it has
             uint8_t shift;         // const; a slot is 1 << shift bits of a word
             uint8_t capacity;      // const; which size of descriptor this is
+            uint8_t enough; // const; sampled slots that must be free to use a word again at once
         };
     };
     // Hot line.

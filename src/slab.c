@@ -50,6 +50,7 @@ void pma_slab_init(struct slab *slab, uintptr_t start, size_t size, struct shape
     run->size = size;
     run->words = shape.words;
     run->shift = shape.shift;
+    run->enough = (uint8_t)(shape.shift <= 2 ? 4 : size_max(16u >> shape.shift, 1));
     run->inverse = UINT64_MAX / (size >> shape.shift) + 1;
     run->owner = owner;
     run->bin = bin;
@@ -65,9 +66,10 @@ void pma_slab_init(struct slab *slab, uintptr_t start, size_t size, struct shape
 }
 
 uint64_t pma_slab_scan(const struct slab *slab) {
+    uint64_t slots = shape_mask(slab->run.shift);
     uint64_t room = 0;
-    for (size_t word = 0; word < slab->run.words; word++) {
-        room |= (uint64_t)(slab_free_bits(slab, word) != 0) << word;
+    for (size_t word = slab->run.words; word-- > 0;) {
+        room = room << 1 | (slab_live(slab, word) != slots);
     }
     return room;
 }

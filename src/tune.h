@@ -91,6 +91,12 @@
 #define PMA_DIRTY_FRACTION 8
 // Dirty runs that lay unused for this long (nanoseconds) go back at the next occasion.
 #define PMA_DIRTY_AGE 1000000000u
+// Readings of the clock closer than this (nanoseconds; its own step is 4 ms with most kernels) show a
+// thread that allocates without pause: twice as many refills pass until the next, up to PMA_CLOCK_WAIT.
+// So many slabs noticed between two refills end that wait.
+#define PMA_CLOCK_STEP 10000000u
+#define PMA_CLOCK_WAIT 255
+#define PMA_NOTICES 4
 // Runs purged in one batch: the lock is not held meanwhile, so they are out of reach for others.
 #define PMA_PURGE_BATCH 32
 // Free runs from this size on are not only purged but closed, PROT_NONE: they count neither as
