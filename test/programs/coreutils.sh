@@ -22,7 +22,7 @@ work() {
     cat piece.* | cmp - "$dir/data/lines"
     join -1 2 -2 2 piece.aa piece.ab 2>/dev/null | head -n 3 | wc -l
     comm -12 sorted sorted | wc -l
-    paste piece.aa piece.ab | fmt -w 60 | fold -w 40 | expand | nl | pr -3 | sha256sum
+    paste piece.aa piece.ab | fmt -w 60 | fold -w 40 | expand | nl | pr -D date -3 | sha256sum
     cksum piece.aa
     sha512sum piece.*
     b2sum piece.ab
