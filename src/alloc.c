@@ -91,6 +91,7 @@ PMA_SLOW static void tick(struct arena *arena, uint64_t now) {
     arena->tick_due = now + PMA_DIRTY_AGE;
     if (!is_first) {
         pma_arena_tick(arena);
+        pma_huge_cache_tick(now);
         pma_purge(false);
     }
 }
@@ -244,8 +245,9 @@ PMA_COLD static _Noreturn void pointer_refuse(const char *call, const void *poin
         pma_fatal(call, "not a block of pamalloc", block);
     }
     enum run_kind kind = run_kind(run);
-    size_t bytes = kind == RUN_HUGE || kind == RUN_LARGE ? run->base - run->start + run->size
-                                                         : (size_t)run->npages << pma_page_shift;
+    bool is_block = kind == RUN_HUGE || kind == RUN_LARGE;
+    size_t bytes = is_block || kind == RUN_CACHED ? run->base - run->start + run->size
+                                                  : (size_t)run->npages << pma_page_shift;
     bool gone = kind == RUN_UNUSED && pagemap_find(address) == run;
     if (!gone && address - run->start >= bytes) {
         pma_fatal(call, "not a block of pamalloc", block);
@@ -264,7 +266,7 @@ PMA_COLD static _Noreturn void pointer_refuse(const char *call, const void *poin
         pma_fatal(call, "pointer into the middle of a block", block);
     }
     block.size = gone ? 0 : bytes;
-    if ((kind == RUN_HUGE || kind == RUN_LARGE) && address != run->base) {
+    if (is_block && address != run->base) {
         pma_fatal(call, "pointer into the middle of a block", block);
     }
     pma_fatal(call, "double free", block);

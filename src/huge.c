@@ -16,7 +16,8 @@ struct huge {
     struct lock lock;
     struct run *unused;                 // lock; descriptors in reserve
     struct run *cached[PMA_HUGE_CACHE]; // lock; mappings that were freed, NULL: an empty place
-    size_t cached_bytes;                // lock
+    size_t cached_bytes;                // lock; they count as dirty
+    uint64_t used_at;                   // lock; when one was put or taken last
     struct run *stuck;                  // lock; mappings that the kernel would not unmap yet
 };
 
@@ -33,7 +34,8 @@ struct lock *pma_huge_lock(void) {
 // nothing, and equal blocks do not all begin in the same cache set.
 void pma_block_place(struct run *run, size_t run_bytes, size_t size, size_t alignment,
                      struct stream *stream) {
-    size_t places = alignment > PMA_COLOUR ? 1 : (run_bytes - size) / PMA_COLOUR + 1;
+    size_t slack = size_min(run_bytes - size, pma_page_size - PMA_COLOUR);
+    size_t places = alignment > PMA_COLOUR ? 1 : slack / PMA_COLOUR + 1;
     size_t place = places == 1 ? 0 : pma_stream_below(stream, places);
     run->base = run->start + place * PMA_COLOUR;
     run->size = run_bytes - place * PMA_COLOUR;
@@ -107,25 +109,6 @@ static void ends_clear(const struct run *run, size_t bytes) {
     pagemap_set(run->start, &tombstone);
 }
 
-// The cached mapping that fits best: exactly, or up to an eighth longer.
-static struct run *cached_take(size_t bytes) {
-    struct run **best = NULL;
-    for (unsigned i = 0; i < PMA_HUGE_CACHE; i++) {
-        struct run *run = huge.cached[i];
-        if (run != NULL && bytes_of(run) >= bytes && bytes_of(run) - bytes <= bytes / 8 &&
-            (best == NULL || bytes_of(run) < bytes_of(*best))) {
-            best = &huge.cached[i];
-        }
-    }
-    if (best == NULL) {
-        return NULL;
-    }
-    struct run *run = *best;
-    *best = NULL;
-    huge.cached_bytes -= bytes_of(run);
-    return run;
-}
-
 // Cuts the end of a mapping off; if the kernel refuses, the block keeps it.
 static size_t cut(struct run *run, size_t old_bytes, size_t bytes) {
     if (bytes == old_bytes || !pagemap_prepare_ends(run->start, bytes) ||
@@ -137,18 +120,108 @@ static size_t cut(struct run *run, size_t old_bytes, size_t bytes) {
     return bytes;
 }
 
-static struct run *take_cached(size_t bytes) {
-    lock_lock(&huge.lock);
-    struct run *run = cached_take(bytes);
-    lock_unlock(&huge.lock);
-    if (run != NULL) {
-        size_t old_bytes = bytes_of(run);
-        pma_pageheap_count((ptrdiff_t)old_bytes, -(ptrdiff_t)old_bytes);
-        size_t now = cut(run, old_bytes, bytes);
-        pma_pageheap_count(-(ptrdiff_t)(old_bytes - now), 0);
-        run->zero = false;
-        run->size = now - (run->base - run->start);
+// In place if the kernel can, else to a random place with free address space behind it, where it
+// can next time. What may fail is done first: the page map's entries of the new place. The old ends
+// leave the page map before the kernel moves the mapping, since another thread may be given their
+// addresses at once.
+static bool mapping_grow(struct run *run, size_t old_bytes, size_t bytes) {
+    void *old = (void *)run->start;
+    if (pagemap_prepare_ends(run->start, bytes) &&
+        pma_os_remap(old, old_bytes, bytes, NULL) != NULL) {
+        pagemap_set(run->start + old_bytes - PMA_GRANULE, NULL);
+        return true;
     }
+    void *target = pma_region_reserve_somewhere(bytes);
+    if (target == NULL) {
+        return false;
+    }
+    if (!pagemap_prepare_ends((uintptr_t)target, bytes)) {
+        pma_os_unmap(target, bytes);
+        return false;
+    }
+    ends_clear(run, old_bytes);
+    // When this fails the kernel has unmapped the target already, and its place may be another
+    // thread's by now: it must not be unmapped again.
+    if (pma_os_remap(old, old_bytes, bytes, target) == NULL) {
+        pma_pagemap_set_ends(run->start, old_bytes, run);
+        return false;
+    }
+    run->start = (uintptr_t)target;
+    return true;
+}
+
+static bool run_unmap(struct run *run) {
+    size_t bytes = bytes_of(run);
+    ends_clear(run, bytes);
+    if (!pma_os_unmap((void *)run->start, bytes)) {
+        pma_pagemap_set_ends(run->start, bytes, run);
+        return false;
+    }
+    descriptor_give(run);
+    return true;
+}
+
+// Under the map count limit the kernel may refuse to unmap: then the pages are dropped at least,
+// and the mapping waits for the next time that the cache is emptied.
+static size_t unmap_or_wait(struct run *run) {
+    size_t bytes = bytes_of(run);
+    if (run_unmap(run)) {
+        return bytes;
+    }
+    pma_os_purge((void *)run->start, bytes);
+    lock_lock(&huge.lock);
+    run->next = huge.stuck;
+    huge.stuck = run;
+    lock_unlock(&huge.lock);
+    return 0;
+}
+
+// How many of the bytes that are wanted a cached mapping brings; none if it would bring less than
+// half, or half of it would have to go.
+static size_t bytes_brought(const struct run *run, size_t bytes) {
+    size_t has = run == NULL ? 0 : bytes_of(run);
+    return has < bytes / 2 || has / 2 > bytes ? 0 : size_min(has, bytes);
+}
+
+static struct run *cache_take(size_t bytes) {
+    unsigned best = 0;
+    lock_lock(&huge.lock);
+    for (unsigned i = 1; i < PMA_HUGE_CACHE; i++) {
+        if (bytes_brought(huge.cached[i], bytes) > bytes_brought(huge.cached[best], bytes)) {
+            best = i;
+        }
+    }
+    struct run *run = huge.cached[best];
+    if (bytes_brought(run, bytes) == 0) {
+        run = NULL;
+    } else {
+        huge.cached[best] = NULL;
+        huge.cached_bytes -= bytes_of(run);
+        huge.used_at = pma_os_time();
+    }
+    lock_unlock(&huge.lock);
+    return run;
+}
+
+// A cached mapping is made to fit: its pages are there already, which costs more to have again than
+// the mapping itself.
+static struct run *take_cached(size_t bytes) {
+    struct run *run = cache_take(bytes);
+    if (run == NULL) {
+        return NULL;
+    }
+    size_t old_bytes = bytes_of(run);
+    pma_pageheap_count(0, -(ptrdiff_t)old_bytes);
+    if (old_bytes < bytes && !mapping_grow(run, old_bytes, bytes)) {
+        unmap_or_wait(run);
+        return NULL;
+    }
+    size_t now = old_bytes > bytes ? cut(run, old_bytes, bytes) : bytes;
+    run->base = run->start;
+    run->size = now;
+    run->zero = false;
+    pma_pagemap_set_ends(run->start, now, run);
+    pma_pageheap_count((ptrdiff_t)now, 0);
     return run;
 }
 
@@ -194,25 +267,17 @@ struct run *pma_huge_take(size_t size, size_t alignment, struct stream *stream) 
 
 // ---- giving
 
-static bool run_unmap(struct run *run) {
-    size_t bytes = bytes_of(run);
-    ends_clear(run, bytes);
-    if (!pma_os_unmap((void *)run->start, bytes)) {
-        pma_pagemap_set_ends(run->start, bytes, run);
-        return false;
-    }
-    descriptor_give(run);
-    return true;
-}
-
-static bool cache_put(struct run *run, size_t limit) {
+static bool cache_put(struct run *run) {
     bool put = false;
     size_t bytes = bytes_of(run);
+    size_t limit = pma_purge_limit();
     lock_lock(&huge.lock);
     for (unsigned i = 0; i < PMA_HUGE_CACHE && !put && huge.cached_bytes + bytes <= limit; i++) {
         if (huge.cached[i] == NULL) {
             huge.cached[i] = run;
             huge.cached_bytes += bytes;
+            huge.used_at = pma_os_time();
+            pma_pageheap_count(0, (ptrdiff_t)bytes);
             put = true;
         }
     }
@@ -220,26 +285,10 @@ static bool cache_put(struct run *run, size_t limit) {
     return put;
 }
 
-// Under the map count limit the kernel may refuse to unmap: then the pages are dropped at least,
-// and the mapping waits for the next time that the cache is emptied.
-static size_t unmap_or_wait(struct run *run) {
-    size_t bytes = bytes_of(run);
-    if (run_unmap(run)) {
-        pma_pageheap_count(0, -(ptrdiff_t)bytes);
-        return bytes;
-    }
-    pma_os_purge((void *)run->start, bytes);
-    lock_lock(&huge.lock);
-    run->next = huge.stuck;
-    huge.stuck = run;
-    lock_unlock(&huge.lock);
-    return 0;
-}
-
 void pma_huge_give(struct run *run) {
     ptrdiff_t bytes = (ptrdiff_t)bytes_of(run);
-    pma_pageheap_count(-bytes, bytes);
-    if (!cache_put(run, size_min(PMA_HUGE_CACHE_BYTES, pma_purge_limit()))) {
+    pma_pageheap_count(-bytes, 0);
+    if (!cache_put(run)) {
         unmap_or_wait(run);
     }
 }
@@ -256,6 +305,7 @@ size_t pma_huge_cache_empty(void) {
             huge.cached[i] = NULL;
         }
     }
+    pma_pageheap_count(0, -(ptrdiff_t)huge.cached_bytes);
     huge.cached_bytes = 0;
     lock_unlock(&huge.lock);
     while (list != NULL) {
@@ -266,37 +316,16 @@ size_t pma_huge_cache_empty(void) {
     return sum;
 }
 
-// ---- another size
-
-// In place if the kernel can, else to a random place with free address space behind it, where it
-// can next time. What may fail is done first: the page map's entries of the new place. The old ends
-// leave the page map before the kernel moves the mapping, since another thread may be given their
-// addresses at once.
-static bool mapping_grow(struct run *run, size_t old_bytes, size_t bytes) {
-    void *old = (void *)run->start;
-    if (pagemap_prepare_ends(run->start, bytes) &&
-        pma_os_remap(old, old_bytes, bytes, NULL) != NULL) {
-        pagemap_set(run->start + old_bytes - PMA_GRANULE, NULL);
-        return true;
+void pma_huge_cache_tick(uint64_t now) {
+    lock_lock(&huge.lock);
+    bool is_stale = huge.cached_bytes > 0 && now - huge.used_at >= PMA_DIRTY_AGE;
+    lock_unlock(&huge.lock);
+    if (is_stale) {
+        pma_huge_cache_empty();
     }
-    void *target = pma_region_reserve_somewhere(bytes);
-    if (target == NULL) {
-        return false;
-    }
-    if (!pagemap_prepare_ends((uintptr_t)target, bytes)) {
-        pma_os_unmap(target, bytes);
-        return false;
-    }
-    ends_clear(run, old_bytes);
-    // When this fails the kernel has unmapped the target already, and its place may be another
-    // thread's by now: it must not be unmapped again.
-    if (pma_os_remap(old, old_bytes, bytes, target) == NULL) {
-        pma_pagemap_set_ends(run->start, old_bytes, run);
-        return false;
-    }
-    run->start = (uintptr_t)target;
-    return true;
 }
+
+// ---- another size
 
 bool pma_huge_resize(struct run *run, size_t size) {
     size_t offset = run->base - run->start;

@@ -23,6 +23,9 @@ void pma_block_place(struct run *run, size_t run_bytes, size_t size, size_t alig
 // All cached mappings go back to the kernel. The number of bytes.
 size_t pma_huge_cache_empty(void);
 
+// The same if none was put or taken for a second.
+void pma_huge_cache_tick(uint64_t now);
+
 struct lock;
 struct lock *pma_huge_lock(void);
 

@@ -119,9 +119,8 @@
 #define PMA_CACHE_RUNS 16
 #define PMA_CACHE_MIN ((size_t)1 << 16)
 #define PMA_CACHE_MAX ((size_t)1 << 21)
-// Huge blocks kept for reuse, and the most bytes they may hold together.
-#define PMA_HUGE_CACHE 8
-#define PMA_HUGE_CACHE_BYTES ((size_t)16 << 20)
+// Huge blocks kept for reuse, within the limit for dirty memory.
+#define PMA_HUGE_CACHE 16
 
 // ---- entropy
 
