@@ -58,8 +58,9 @@ begin() {
     : >"$dir/servers"
     cd "$dir" || exit 99
     ulimit -c 0
-    # make's own variables would reach the make of a workload.
-    unset LD_PRELOAD MAKEFLAGS MFLAGS MAKELEVEL
+    # What make exports is not the user's, and programs listen to such names: LibreOffice, for one, starts itself under
+    # valgrind when VALGRIND is set.
+    unset LD_PRELOAD MAKEFLAGS MFLAGS MAKELEVEL VALGRIND CLANG_FORMAT NM CXX PMA_DEBUG SANITIZERS srcdir builddir
     HOME=$dir/home TMPDIR=$dir/tmp LC_ALL=C TZ=UTC
     export HOME TMPDIR LC_ALL TZ
 }
