@@ -118,6 +118,11 @@ static void check_places(void) {
     }
     pma_block_place(&run, 4096, 4096 - 63, 64, &stream);
     CHECK_EQ(run.base, run.start);
+    // Never behind the first page, which is all of the beginning that the page map knows.
+    for (int round = 0; round < 1000; round++) {
+        pma_block_place(&run, 100 * pma_page_size, 1, 16, &stream);
+        CHECK(run.base - run.start < pma_page_size);
+    }
 }
 
 // ---- the cache
@@ -135,37 +140,37 @@ static void check_cache(void) {
     CHECK(!run->zero);
     CHECK_EQ(pma_os_calls(), calls);
     CHECK_EQ(dirty(), 0);
-    // Up to an eighth longer will do, and its end is cut off.
     give(run);
-    run = take(2 * MIB - MIB / 8, 16);
-    CHECK_EQ(run->start, start);
-    block_check_exact(run, 2 * MIB - MIB / 8);
-    CHECK(!is_readable((void *)(start + 2 * MIB - 1)));
-    CHECK(pagemap_find(start + 2 * MIB - 1) == NULL);
-    CHECK_EQ(dirty(), 0);
-    give(run);
-    struct run *other = take(MIB, 16);
-    CHECK(other->start != start);
-    give(other);
-    CHECK_EQ(pma_huge_cache_empty(), 3 * MIB - MIB / 8);
+    CHECK_EQ(pma_huge_cache_empty(), 2 * MIB);
     CHECK_EQ(pma_huge_cache_empty(), 0);
     CHECK_EQ(dirty(), 0);
 }
 
-// The best fit of several, and no alignment from the cache.
+// A mapping that is nearly right is made to fit: its end is cut off, or it grows. Whatever it was,
+// the block is exact, and what was cut off is gone.
 static void check_cache_fit(void) {
-    struct run *runs[3];
-    for (size_t i = 0; i < 3; i++) {
-        runs[i] = take(MIB + i * PMA_PAGE_MAX, 16);
+    for (size_t size = MIB / 2; size <= 5 * MIB; size += MIB / 4 + 12345) {
+        give(take(2 * MIB, 16));
+        struct run *run = take(size, 16);
+        block_check_exact(run, size);
+        memset((void *)run->base, 1, size);
+        if (run->zero) {
+            CHECK_EQ(live() + dirty(), block_bytes(run) + 2 * MIB);
+        } else {
+            CHECK_EQ(live() + dirty(), block_bytes(run));
+        }
+        give(run);
+        pma_huge_cache_empty();
     }
-    uintptr_t middle = runs[1]->start;
-    for (size_t i = 3; i-- > 0;) {
-        give(runs[i]);
-    }
-    struct run *run = take(MIB + PMA_PAGE_MAX - 5, 16);
-    CHECK_EQ(run->start, middle);
+    give(take(2 * MIB, 16));
+    struct run *run = take(2 * MIB - MIB / 8, 16);
+    CHECK(!run->zero);
+    uintptr_t end = run->start + block_bytes(run);
+    CHECK(!is_readable((void *)end));
+    CHECK(pagemap_find(end) == NULL && pagemap_find(end + MIB / 8 - 1) == NULL);
     give(run);
-    run = take(MIB, 2 * MIB);
+    // No alignment from the cache.
+    run = take(2 * MIB, 4 * MIB);
     CHECK(run->zero);
     give(run);
     pma_huge_cache_empty();
@@ -177,8 +182,8 @@ static void check_cache_bound(void) {
         for (size_t i = 0; i < 24; i++) {
             runs[i] = take(MIB, 16);
         }
+        // With more alive more may be dirty; then the number of places bounds it.
         size_t most = round == 0 ? PMA_DIRTY_MIN : (size_t)PMA_HUGE_CACHE * MIB;
-        // With more alive more may be dirty; then the cache's own bounds hold.
         pma_pageheap_count(round == 0 ? 0 : (ptrdiff_t)(1000 * MIB), 0);
         for (size_t i = 0; i < 24; i++) {
             give(runs[i]);
@@ -188,16 +193,29 @@ static void check_cache_bound(void) {
         pma_pageheap_count(round == 0 ? 0 : -(ptrdiff_t)(1000 * MIB), 0);
         CHECK_EQ(pma_huge_cache_empty(), most);
     }
-    struct run *run = take(PMA_HUGE_CACHE_BYTES + MIB, 16);
-    give(run);
+    give(take(PMA_DIRTY_MIN + MIB, 16));
     CHECK_EQ(dirty(), 0);
+}
+
+// What nobody took or gave for a second goes.
+static void check_cache_tick(void) {
+    give(take(MIB, 16));
+    uint64_t now = pma_os_time();
+    pma_huge_cache_tick(now);
+    CHECK_EQ(dirty(), MIB);
+    pma_huge_cache_tick(now + PMA_DIRTY_AGE / 2);
+    CHECK_EQ(dirty(), MIB);
+    pma_huge_cache_tick(now + PMA_DIRTY_AGE);
+    CHECK_EQ(dirty(), 0);
+    pma_huge_cache_tick(now + 2 * (uint64_t)PMA_DIRTY_AGE);
+    CHECK(pma_lock_none_held());
 }
 
 // ---- gone
 
 // A mapping that went back leaves a tombstone where it began, and nothing else.
 static void check_tombstone(void) {
-    size_t size = PMA_HUGE_CACHE_BYTES + 5 * MIB;
+    size_t size = 4 * PMA_DIRTY_MIN;
     struct run *run = take(size, 16);
     uintptr_t start = run->start;
     give(run);
@@ -314,15 +332,15 @@ static void resize_refused(uint64_t n, bool forever, size_t size) {
     pma_huge_cache_empty();
 }
 
-// The kernel would not unmap: the block waits, counted as dirty, until it does.
+// The kernel would not unmap: the block waits until it does, and counts no more.
 static void unmap_refused(uint64_t n) {
-    struct run *run = take(PMA_HUGE_CACHE_BYTES + MIB, 16);
+    struct run *run = take(4 * PMA_DIRTY_MIN, 16);
     size_t bytes = block_bytes(run);
     memset((void *)run->base, 1, run->size);
     size_t dropped = 0;
     pma_os_fail_at(n, true);
     give(run);
-    CHECK_EQ(dirty(), n == 1 ? bytes : 0);
+    CHECK_EQ(live() + dirty(), 0);
     dropped = pma_huge_cache_empty();
     CHECK_EQ(dropped, 0);
     pma_os_fail_at(0, false);
@@ -331,7 +349,23 @@ static void unmap_refused(uint64_t n) {
     CHECK_EQ(run_kind(run), RUN_UNUSED);
 }
 
+// The kernel would not cut the end of a cached mapping off: the block is longer, and whole.
+static void cut_refused(void) {
+    for (int round = 0; round < 50; round++) {
+        give(take(2 * MIB, 16));
+        pma_os_fail_at(1, true);
+        struct run *run = take(2 * MIB - MIB / 8, 16);
+        pma_os_fail_at(0, false);
+        CHECK_EQ(block_bytes(run), 2 * MIB);
+        CHECK(!run->zero);
+        give(run);
+        pma_huge_cache_empty();
+        CHECK_EQ(live() + dirty(), 0);
+    }
+}
+
 static void check_refused(void) {
+    cut_refused();
     for (uint64_t n = 1; n < 12; n++) {
         for (int forever = 0; forever < 2; forever++) {
             take_refused(n, forever, 16);
@@ -426,6 +460,7 @@ int main(void) {
     check_cache();
     check_cache_fit();
     check_cache_bound();
+    check_cache_tick();
     check_tombstone();
     check_grow_and_shrink();
     check_move();

@@ -62,7 +62,8 @@ heap_programs = \
 	test/unit/init \
 	test/unit/stats \
 	test/unit/report \
-	test/unit/verify
+	test/unit/verify \
+	test/unit/alloc
 
 check_PROGRAMS += $(heap_programs)
 TESTS += $(heap_programs)
@@ -195,3 +196,9 @@ test_unit_verify_CPPFLAGS = $(UNIT_CPPFLAGS)
 test_unit_verify_CFLAGS = $(UNIT_CFLAGS)
 test_unit_verify_LDFLAGS = $(UNIT_LINK)
 test_unit_verify_LDADD = $(UNIT_LIBS)
+
+test_unit_alloc_SOURCES = test/unit/alloc.c
+test_unit_alloc_CPPFLAGS = $(UNIT_CPPFLAGS)
+test_unit_alloc_CFLAGS = $(UNIT_CFLAGS)
+test_unit_alloc_LDFLAGS = $(UNIT_LINK)
+test_unit_alloc_LDADD = $(UNIT_LIBS)
