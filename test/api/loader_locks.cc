@@ -73,7 +73,7 @@ int main() {
     threads.emplace_back(mixed_work, 2);
     threads.emplace_back(throw_and_catch);
     threads.emplace_back(come_and_go);
-    std::this_thread::sleep_for(std::chrono::seconds(3));
+    std::this_thread::sleep_for(std::chrono::seconds(2));
     stop = true;
     for (auto &thread : threads) {
         thread.join();

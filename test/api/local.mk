@@ -1,1 +1,101 @@
-# test/api
+# Tests of the exported names. A program is compiled once, plain, and meets the library in three ways: linked with it,
+# and with its release or test build preloaded. test/run tells the way by the end of the name.
+
+TEST_EXTENSIONS = .t
+T_LOG_COMPILER = $(top_srcdir)/test/run
+dist_noinst_SCRIPTS += test/run
+
+noinst_HEADERS += test/work.h test/api/entry.h test/api/sandbox.h
+
+api_programs = \
+	test/api/addresses_in_range \
+	test/api/alignment_holds \
+	test/api/bsd_calls \
+	test/api/calloc_is_zero \
+	test/api/conformance \
+	test/api/early \
+	test/api/errno_kept \
+	test/api/fortified \
+	test/api/late \
+	test/api/libc_blocks \
+	test/api/limits_usable \
+	test/api/locked_memory \
+	test/api/overflow_refused \
+	test/api/process_unchanged \
+	test/api/processors_change \
+	test/api/profiler \
+	test/api/realloc_keeps \
+	test/api/sandboxed \
+	test/api/silent \
+	test/api/statistics_beside_load \
+	test/api/statistics_tell \
+	test/api/strings_at_the_end \
+	test/api/usable_size_holds \
+	test/api/zero_sizes
+
+if HAVE_CXX
+api_cxx_programs = test/api/loader_locks test/api/operators
+endif
+
+AM_CXXFLAGS = -std=c++17 -fsized-deallocation $(API_CXXFLAGS) $(WARN_CFLAGS) $(WERROR_CFLAGS)
+test_api_loader_locks_SOURCES = test/api/loader_locks.cc
+test_api_operators_SOURCES = test/api/operators.cc
+
+# The same operators as the next standard has them.
+if HAVE_CXX
+api_cxx20_programs = test/api/operators20
+endif
+test_api_operators20_SOURCES = test/api/operators.cc
+test_api_operators20_CXXFLAGS = $(AM_CXXFLAGS) -std=c++20
+
+# Programs with a malloc of their own export it, so that a preloaded library sees it.
+api_own_programs = test/api/own_malloc test/api/own_malloc_partial
+test_api_own_malloc_SOURCES = test/api/own_malloc.c
+test_api_own_malloc_LDFLAGS = -rdynamic
+test_api_own_malloc_partial_SOURCES = test/api/own_malloc.c
+test_api_own_malloc_partial_CPPFLAGS = $(AM_CPPFLAGS) -DPARTIAL
+test_api_own_malloc_partial_LDFLAGS = -rdynamic
+
+EXTRA_PROGRAMS += test/api/loader_locks test/api/operators test/api/operators20
+
+# What is run by scripts: programs and modules for them to load.
+api_scripts = test/api/archive_links.sh test/api/loaded_with_others.sh
+dist_check_SCRIPTS += $(api_scripts)
+EXTRA_DIST += test/api/lib.sh test/api/modules/audit.c test/api/modules/hooks.c test/api/modules/user.c
+api_modules = test/api/modules/audit.so test/api/modules/hooks.so test/api/modules/user.so
+check_DATA = $(api_modules) test/api/modules/plugin.so
+
+$(api_modules): test/api/modules/%.so: test/api/modules/%.c
+	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) $(API_CFLAGS) $(CFLAGS) -shared -fPIC $(LDFLAGS) -o $@ $<
+
+# The same library that user.so is, but one that brings the heap along.
+test/api/modules/plugin.so: test/api/modules/user.c libpamalloc.la
+	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) $(API_CFLAGS) $(CFLAGS) -shared -fPIC $(LDFLAGS) -o $@ \
+		$(srcdir)/test/api/modules/user.c -L.libs -lpamalloc -Wl,-rpath,$(abs_builddir)/.libs
+
+if !SANITIZED
+plain_programs = $(api_programs) $(api_cxx_programs)
+check_PROGRAMS += $(plain_programs) $(api_cxx20_programs) $(api_own_programs) test/api/plugins
+TESTS += $(plain_programs:=-linked.t) $(plain_programs:=-preloaded.t) $(api_cxx20_programs:=-preloaded.t) \
+	$(api_own_programs:=-preloaded.t) $(api_programs:=-verified.t) $(api_scripts)
+endif
+
+# ---- how every test of test/api, test/misuse and test/stress comes to its ways
+
+%-linked: %.$(OBJEXT) libpamalloc.la
+	$(AM_V_CCLD)$(LIBTOOL) $(AM_V_lt) --tag=CC --mode=link $(CC) $(CFLAGS) $(LDFLAGS) -no-install -o $@ $< \
+		libpamalloc.la $(LIBS)
+test/api/%-linked: test/api/%.$(OBJEXT) libpamalloc.la
+	$(AM_V_CCLD)if test -f $(srcdir)/test/api/$*.cc; then tag=CXX link='$(CXX) $(CXXFLAGS)'; else \
+		tag=CC link='$(CC) $(CFLAGS)'; fi; $(LIBTOOL) $(AM_V_lt) --tag=$$tag --mode=link $$link $(LDFLAGS) \
+		-no-install -o $@ $< libpamalloc.la $(LIBS)
+
+%-linked.t: %-linked
+	@: >$@
+%-preloaded.t: %$(EXEEXT) libpamalloc.la
+	@: >$@
+%-verified.t: %$(EXEEXT) libpamtest.la
+	@: >$@
+
+.PRECIOUS: %-linked test/api/%-linked
+CLEANFILES += test/api/modules/*.so test/*/*-linked test/*/*.t

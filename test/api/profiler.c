@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <sys/time.h>
 
-enum { SAMPLES = 4000, DEPTH = 40 };
+enum { SAMPLES = 1500, DEPTH = 40 };
 
 static void *samples[SAMPLES][DEPTH];
 static int depths[SAMPLES];

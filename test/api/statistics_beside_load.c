@@ -57,7 +57,7 @@ int main(void) {
     for (uintptr_t i = 0; i < 3; i++) {
         REQUIRE(pthread_create(&threads[i], NULL, work_and_time, (void *)i) == 0);
     }
-    double end = seconds_now() + 3;
+    double end = seconds_now() + 2;
     for (size_t rounds = 0; seconds_now() < end; rounds++) {
         ask_everything();
         pid_t child = rounds % 4 == 0 ? fork() : -1;

@@ -203,6 +203,18 @@ static void every_pointer_through_every_call(void) {
     }
 }
 
+// A C++ programmer looks for his operators, by the names that he knows.
+static void operators_are_named(void) {
+    for (size_t k = 0; k < WRONG_CALLS_COUNT; k++) {
+        struct wrong_case wrong = { &wrong_pointers[0], &wrong_calls[k] };
+        if (is_operator(wrong.call)) {
+            bool array = wrong.call->symbol[3] == 'a';
+            (void)dies_with(do_wrong, &wrong, array ? "operator delete[]" : "operator delete",
+                            wrong.pointer->what, wrong.call->symbol);
+        }
+    }
+}
+
 // Every mapping of the process, heap and tables of the library included: eight bytes from its start
 // nobody's block begins, so each must end in some sentence and never in a fault of the detector.
 static void free_in_mapping(void *argument) {
@@ -247,6 +259,7 @@ int main(void) {
     api_begin(120);
     told_begin();
     every_pointer_through_every_call();
+    operators_are_named();
     no_mapping_crashes_the_detector();
     wild_pointers_are_refused();
     return test_end();

@@ -90,16 +90,18 @@ static const struct wrong_call wrong_calls[] = {
 
 #define WRONG_CALLS_COUNT (sizeof(wrong_calls) / sizeof(wrong_calls[0]))
 
-// C++ programs know their operators by other names, and aliases tell the name they stand for.
+static inline bool is_operator(const struct wrong_call *call) {
+    return strncmp(call->symbol, "_Zd", 3) == 0;
+}
+
+// The name in the line. Aliases tell the name they stand for; operators, which have their own
+// judgement below, the one that they are compiled to.
 static inline const char *line_name(const struct wrong_call *call) {
     if (call->name != NULL) {
         return call->name;
     }
-    if (strncmp(call->symbol, "_Zdl", 4) == 0) {
-        return "operator delete";
-    }
-    if (strncmp(call->symbol, "_Zda", 4) == 0) {
-        return "operator delete[]";
+    if (is_operator(call)) {
+        return "free\noperator delete\noperator delete[]";
     }
     return strncmp(call->symbol, "__libc_", 7) == 0 ? call->symbol + 7 : call->symbol;
 }
@@ -157,20 +159,31 @@ static inline struct child_end run_until_the_case(void (*body)(void *), void *ar
     return end;
 }
 
-// Runs the body in a child and judges its end. what lists the right sentences, one a line: where
-// a block's memory has gone meanwhile, more than one can be true.
-static inline bool dies_with(void (*body)(void *), void *argument, const char *call,
+// One of several texts, each on a line of its own; false after the last one.
+static inline bool next_text(const char **texts, char *text, size_t room) {
+    size_t length = strcspn(*texts, "\n");
+    if (**texts == 0) {
+        return false;
+    }
+    (void)snprintf(text, room, "%.*s", (int)length, *texts);
+    *texts += length + ((*texts)[length] == '\n');
+    return true;
+}
+
+// Runs the body in a child and judges its end. calls and what list the right names and sentences:
+// where a block's memory has gone meanwhile, more than one can be true.
+static inline bool dies_with(void (*body)(void *), void *argument, const char *calls,
                              const char *what, const char *title) {
     told->pointer = NULL;
     told->size = 0;
     struct child_end end = run_until_the_case(body, argument);
+    char call[64];
+    char sentence[64];
     bool right = false;
-    for (const char *at = what; at != NULL && *at != 0 && !right;) {
-        char sentence[64];
-        size_t length = strcspn(at, "\n");
-        (void)snprintf(sentence, sizeof(sentence), "%.*s", (int)length, at);
-        right = line_is_right(end.text, call, sentence);
-        at += length + (at[length] == '\n');
+    while (next_text(&calls, call, sizeof(call))) {
+        for (const char *at = what; next_text(&at, sentence, sizeof(sentence));) {
+            right |= line_is_right(end.text, call, sentence);
+        }
     }
     bool died = WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGABRT;
     return check_end(died && right, &end, title);
