@@ -63,7 +63,11 @@ heap_programs = \
 	test/unit/stats \
 	test/unit/report \
 	test/unit/verify \
-	test/unit/alloc
+	test/unit/alloc \
+	test/unit/malloc \
+	test/unit/extra \
+	test/unit/cxx \
+	test/unit/cxx_alone
 
 check_PROGRAMS += $(heap_programs)
 TESTS += $(heap_programs)
@@ -202,3 +206,27 @@ test_unit_alloc_CPPFLAGS = $(UNIT_CPPFLAGS)
 test_unit_alloc_CFLAGS = $(UNIT_CFLAGS)
 test_unit_alloc_LDFLAGS = $(UNIT_LINK)
 test_unit_alloc_LDADD = $(UNIT_LIBS)
+
+test_unit_malloc_SOURCES = test/unit/malloc.c
+test_unit_malloc_CPPFLAGS = $(UNIT_CPPFLAGS)
+test_unit_malloc_CFLAGS = $(UNIT_CFLAGS)
+test_unit_malloc_LDFLAGS = $(UNIT_LINK)
+test_unit_malloc_LDADD = $(UNIT_LIBS)
+
+test_unit_extra_SOURCES = test/unit/extra.c
+test_unit_extra_CPPFLAGS = $(UNIT_CPPFLAGS)
+test_unit_extra_CFLAGS = $(UNIT_CFLAGS)
+test_unit_extra_LDFLAGS = $(UNIT_LINK)
+test_unit_extra_LDADD = $(UNIT_LIBS)
+
+test_unit_cxx_SOURCES = test/unit/cxx.c
+test_unit_cxx_CPPFLAGS = $(UNIT_CPPFLAGS)
+test_unit_cxx_CFLAGS = $(UNIT_CFLAGS)
+test_unit_cxx_LDFLAGS = $(UNIT_LINK)
+test_unit_cxx_LDADD = $(UNIT_LIBS)
+
+test_unit_cxx_alone_SOURCES = test/unit/cxx_alone.c
+test_unit_cxx_alone_CPPFLAGS = $(UNIT_CPPFLAGS)
+test_unit_cxx_alone_CFLAGS = $(UNIT_CFLAGS)
+test_unit_cxx_alone_LDFLAGS = $(UNIT_LINK)
+test_unit_cxx_alone_LDADD = $(UNIT_LIBS)
