@@ -79,10 +79,8 @@ static struct pages pages_of(const struct slab *slab) {
 // be in the inbox, or on its way there: whoever meets it finds a slab that needs nothing, since the
 // inbox's fields are not touched here.
 static void slab_bury(struct arena *arena, struct slab *slab) {
-    struct bin *bin = slab_bin(slab);
-    bin->level -= bin->level > 0;
     if (queue_has(slab)) {
-        queue_remove(bin, slab);
+        queue_remove(slab_bin(slab), slab);
     }
     slab_set_state(slab, SLAB_UNUSED);
     pma_supply_give(&arena->supply, slab);

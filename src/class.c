@@ -44,6 +44,7 @@ static unsigned doublings(size_t size, unsigned level) {
 // random: so its bytes are few until there are many slots of the class.
 static unsigned shift_chosen(size_t size, unsigned level) {
     size_t most = PMA_WORD_BYTES << doublings(size, level);
+    most = size_min(most, size <= PMA_FINE_MAX ? 64 * PMA_FINE_MAX : PMA_WORD_BYTES_LARGE);
     unsigned shift = 0;
     while (shift < PMA_SHIFT_MAX && size * (64u >> shift) > most) {
         shift++;

@@ -25,6 +25,7 @@ void pma_arena_rest(struct arena *arena) {
     for (unsigned i = 0; i < PMA_CLASSES; i++) {
         bin_rest(arena, &arena->bins[i]);
         arena->bins[i].heat = 0;
+        arena->bins[i].level = 0;
     }
     pma_run_cache_empty(&arena->cache);
 }
@@ -78,6 +79,7 @@ void pma_arena_tick(struct arena *arena) {
     pma_arena_drain(arena);
     for (unsigned i = 0; i < PMA_CLASSES; i++) {
         struct bin *bin = &arena->bins[i];
+        bin->level -= bin->level > 0;
         if (bin->current != NULL && pma_slab_count_live(bin->current) == 0) {
             bin_rest(arena, bin);
         }

@@ -40,6 +40,8 @@
 // A word's bytes at first; it doubles with the slabs of its class. At least two slots, at most 64.
 #define PMA_WORD_BYTES ((size_t)8 << 10)
 #define PMA_SHIFT_MAX 5
+// A word of slots above 1 KiB stays below this.
+#define PMA_WORD_BYTES_LARGE ((size_t)32 << 10)
 // After so many refills from words that are shorter than this the class gets longer ones, though it
 // has few slots: a longer window is refilled less often, and a program that asks that often does not
 // mind the pages.
@@ -87,7 +89,7 @@
 #define PMA_CHOICES 16
 // Free dirty memory may not exceed this many bytes, nor the fraction of what is live, whichever is
 // more.
-#define PMA_DIRTY_MIN ((size_t)4 << 20)
+#define PMA_DIRTY_MIN ((size_t)16 << 20)
 #define PMA_DIRTY_FRACTION 8
 // Dirty runs that lay unused for this long (nanoseconds) go back at the next occasion.
 #define PMA_DIRTY_AGE 1000000000u
