@@ -1,5 +1,5 @@
-# Tests of the exported names. A program is compiled once, plain, and meets the library in three ways: linked with it,
-# and with its release or test build preloaded. test/run tells the way by the end of the name.
+# Tests of the exported names. A program is compiled once, plain, and meets the library in some ways: linked with it,
+# with its release or test build preloaded, with larger pages. test/run tells the way by the end of the name.
 
 TEST_EXTENSIONS = .t
 T_LOG_COMPILER = $(top_srcdir)/test/run
@@ -41,6 +41,18 @@ AM_CXXFLAGS = -std=c++17 -fsized-deallocation $(API_CXXFLAGS) $(WARN_CFLAGS) $(W
 test_api_loader_locks_SOURCES = test/api/loader_locks.cc
 test_api_operators_SOURCES = test/api/operators.cc
 
+# What is run again as if the page were larger.
+api_page_programs = \
+	test/api/alignment_holds \
+	test/api/calloc_is_zero \
+	test/api/conformance \
+	test/api/early \
+	test/api/errno_kept \
+	test/api/late \
+	test/api/realloc_keeps \
+	test/api/usable_size_holds \
+	test/api/zero_sizes
+
 # The same operators as the next standard has them.
 if HAVE_CXX
 api_cxx20_programs = test/api/operators20
@@ -59,11 +71,11 @@ test_api_own_malloc_partial_LDFLAGS = -rdynamic
 EXTRA_PROGRAMS += test/api/loader_locks test/api/operators test/api/operators20
 
 # What is run by scripts: programs and modules for them to load.
-api_scripts = test/api/archive_links.sh test/api/loaded_with_others.sh
+api_scripts = test/api/archive_links.sh test/api/loaded_with_others.sh test/api/options_act.sh
 dist_check_SCRIPTS += $(api_scripts)
 EXTRA_DIST += test/api/lib.sh test/api/modules/audit.c test/api/modules/hooks.c test/api/modules/user.c
 api_modules = test/api/modules/audit.so test/api/modules/hooks.so test/api/modules/user.so
-check_DATA = $(api_modules) test/api/modules/plugin.so
+check_DATA = $(api_modules) test/api/modules/plugin.so test/api/placed-linked
 
 $(api_modules): test/api/modules/%.so: test/api/modules/%.c
 	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) $(API_CFLAGS) $(CFLAGS) -shared -fPIC $(LDFLAGS) -o $@ $<
@@ -75,7 +87,8 @@ test/api/modules/plugin.so: test/api/modules/user.c libpamalloc.la
 
 if !SANITIZED
 plain_programs = $(api_programs) $(api_cxx_programs)
-check_PROGRAMS += $(plain_programs) $(api_cxx20_programs) $(api_own_programs) test/api/plugins
+check_PROGRAMS += $(plain_programs) $(api_cxx20_programs) $(api_own_programs) test/api/placed test/api/plugins
+TESTS += $(api_page_programs:=-page16.t) $(api_page_programs:=-page64.t)
 TESTS += $(plain_programs:=-linked.t) $(plain_programs:=-preloaded.t) $(api_cxx20_programs:=-preloaded.t) \
 	$(api_own_programs:=-preloaded.t) $(api_programs:=-verified.t) $(api_scripts)
 endif
@@ -95,6 +108,10 @@ test/api/%-linked: test/api/%.$(OBJEXT) libpamalloc.la
 %-preloaded.t: %$(EXEEXT) libpamalloc.la
 	@: >$@
 %-verified.t: %$(EXEEXT) libpamtest.la
+	@: >$@
+%-page16.t: %$(EXEEXT) libpamtest.la
+	@: >$@
+%-page64.t: %$(EXEEXT) libpamtest.la
 	@: >$@
 
 .PRECIOUS: %-linked test/api/%-linked

@@ -11,5 +11,6 @@ misuse_programs = \
 
 if !SANITIZED
 check_PROGRAMS += $(misuse_programs)
-TESTS += $(misuse_programs:=-linked.t) $(misuse_programs:=-verified.t) test/misuse/pointers-preloaded.t
+TESTS += $(misuse_programs:=-linked.t) $(misuse_programs:=-verified.t) test/misuse/pointers-preloaded.t \
+	test/misuse/by_threads-page64.t test/misuse/pointers-page16.t test/misuse/pointers-page64.t
 endif

@@ -18,7 +18,8 @@ stress_verified = test/stress/forks test/stress/model test/stress/threads
 
 if !SANITIZED
 check_PROGRAMS += $(stress_programs)
-TESTS += $(stress_programs:=-preloaded.t) $(stress_verified:=-verified.t) test/stress/model-linked.t
+TESTS += $(stress_programs:=-preloaded.t) $(stress_verified:=-verified.t) test/stress/model-linked.t \
+	test/stress/model-page16.t test/stress/model-page64.t test/stress/forks-page64.t
 endif
 
 # Under the internal names: counted and refused kernel calls, and the model for the sanitizers.

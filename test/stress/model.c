@@ -409,7 +409,8 @@ int main(int count, char **arguments) {
     }
     REQUIRE(plan.threads <= THREADS_MAX);
     BEGIN((unsigned)plan.seconds * 3 + 60);
-    page = (size_t)sysconf(_SC_PAGESIZE);
+    text = getenv("PMA_TEST_PAGE");
+    page = text != NULL ? (size_t)atol(text) : (size_t)sysconf(_SC_PAGESIZE);
     plan.seed = test_seed();
     find_calls();
     if (plan.threads > 0) {
