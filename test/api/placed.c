@@ -13,7 +13,7 @@ int main(int count, char **arguments) {
     printf("\n");
     (void)fflush(stdout);
     if (count > 1) {
-        free(blocks[0]);
+        free(hide(blocks[0]));
         free(hide(blocks[0]));
     }
     return 0;

@@ -61,7 +61,7 @@ static pthread_barrier_t all_have_drawn;
 // Threads that live at the same time have arenas of their own.
 static void *draw_first_of_each_class(void *unused) {
     for (size_t i = 0; i < NEW_CLASSES; i++) {
-        draw_first(512 + i * 32);
+        draw_first(32 + i * 16);
     }
     (void)pthread_barrier_wait(&all_have_drawn);
     return unused;
