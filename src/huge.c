@@ -100,8 +100,8 @@ static void *map_aligned(size_t bytes, size_t alignment) {
 }
 
 static bool pagemap_prepare_ends(uintptr_t start, size_t bytes) {
-    return pma_pagemap_prepare(start, pma_page_size) &&
-           pma_pagemap_prepare(start + bytes - PMA_GRANULE, PMA_GRANULE);
+    return pma_pagemap_prepare(start, pma_page_size, 0) &&
+           pma_pagemap_prepare(start + bytes - PMA_GRANULE, PMA_GRANULE, 0);
 }
 
 static void ends_clear(const struct run *run, size_t bytes) {
@@ -131,7 +131,7 @@ static bool mapping_grow(struct run *run, size_t old_bytes, size_t bytes) {
         pagemap_set(run->start + old_bytes - PMA_GRANULE, NULL);
         return true;
     }
-    void *target = pma_region_reserve_somewhere(bytes);
+    void *target = pma_region_reserve_near(bytes);
     if (target == NULL) {
         return false;
     }

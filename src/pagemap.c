@@ -46,46 +46,55 @@ static uint32_t pieces_mask(size_t first, size_t last) {
     return (uint32_t)((((uint64_t)2 << last) - 1) & ~(((uint64_t)1 << first) - 1));
 }
 
-// Makes pieces of one leaf writable, in one call if they are not yet.
-static bool pieces_prepare(size_t top, size_t first, size_t last) {
+static bool pieces_are_ready(size_t top, size_t first, size_t last) {
     uint32_t wanted = pieces_mask(first, last);
     struct leaf *leaf = __atomic_load_n(&pma_pagemap.top[top], __ATOMIC_ACQUIRE);
-    if (leaf != NULL && (__atomic_load_n(&leaf->pieces, __ATOMIC_ACQUIRE) & wanted) == wanted) {
-        return true;
-    }
+    return leaf != NULL && (__atomic_load_n(&leaf->pieces, __ATOMIC_ACQUIRE) & wanted) == wanted;
+}
+
+// Makes pieces of one leaf writable, in one call.
+static bool pieces_prepare(size_t top, size_t first, size_t last) {
     lock_lock(&pagemap_lock);
-    leaf = pma_pagemap.top[top];
+    struct leaf *leaf = pma_pagemap.top[top];
     if (leaf == NULL) {
         leaf = leaf_make(top);
     }
-    uint32_t missing = leaf == NULL ? wanted : wanted & ~leaf->pieces;
-    bool ready = missing == 0;
-    if (leaf != NULL && !ready) {
+    uint32_t missing = leaf == NULL ? 0 : pieces_mask(first, last) & ~leaf->pieces;
+    bool ready = leaf != NULL;
+    if (missing != 0) {
         first = bits_lowest(missing);
         last = bits_highest(missing);
         ready = pma_os_commit((char *)leaf + first * PMA_LEAF_PIECE,
                               (last - first + 1) * PMA_LEAF_PIECE);
-    }
-    if (ready && missing != 0) {
-        __atomic_store_n(&leaf->pieces, leaf->pieces | pieces_mask(first, last), __ATOMIC_RELEASE);
+        if (ready) {
+            uint32_t pieces = leaf->pieces | pieces_mask(first, last);
+            __atomic_store_n(&leaf->pieces, pieces, __ATOMIC_RELEASE);
+        }
     }
     lock_unlock(&pagemap_lock);
     return ready;
 }
 
-bool pma_pagemap_prepare(uintptr_t start, size_t size) {
+// Calls step for the pieces of each leaf that the range reaches into, while it returns true.
+static bool range_walk(uintptr_t start, size_t size,
+                       bool (*step)(size_t top, size_t first, size_t last)) {
     uintptr_t end = start + size - 1;
     if (end >> PMA_ADDRESS_BITS != 0) {
         return false;
     }
-    for (size_t top = start >> PMA_LEAF_SHIFT; top <= end >> PMA_LEAF_SHIFT; top++) {
+    bool done = true;
+    for (size_t top = start >> PMA_LEAF_SHIFT; done && top <= end >> PMA_LEAF_SHIFT; top++) {
         size_t first = top == start >> PMA_LEAF_SHIFT ? start / PIECE_SPAN % PIECES : 0;
         size_t last = top == end >> PMA_LEAF_SHIFT ? end / PIECE_SPAN % PIECES : PIECES - 1;
-        if (!pieces_prepare(top, first, last)) {
-            return false;
-        }
+        done = step(top, first, last);
     }
-    return true;
+    return done;
+}
+
+bool pma_pagemap_prepare(uintptr_t start, size_t size, size_t ahead) {
+    return range_walk(start, size, pieces_are_ready) ||
+           range_walk(start, size + ahead, pieces_prepare) ||
+           range_walk(start, size, pieces_prepare);
 }
 
 void pma_pagemap_fill(uintptr_t start, size_t size, struct run *run) {

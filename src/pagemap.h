@@ -56,8 +56,9 @@ PMA_INLINE void pagemap_set(uintptr_t address, struct run *run) {
     __atomic_store_n(&leaf->entries[pagemap_granule(address)], run, __ATOMIC_RELEASE);
 }
 
-// Makes the entries of a range writable. False: no memory for it, and nothing may be entered there.
-bool pma_pagemap_prepare(uintptr_t start, size_t size);
+// Makes the entries of a range writable, and if any is not yet, those of so many bytes more behind it
+// too, if that can be had. False: no memory for it, and nothing may be entered there.
+bool pma_pagemap_prepare(uintptr_t start, size_t size, size_t ahead);
 
 // Enters all granules of a range.
 void pma_pagemap_fill(uintptr_t start, size_t size, struct run *run);

@@ -16,8 +16,9 @@ struct regions {
     uintptr_t start;     // growth; of the region that is growing now, 0 before the first
     uintptr_t reserved;  // growth; ours up to here
     uint32_t is_shared;  // atomic; several threads take pages
+    uintptr_t window;    // atomic; where what comes and goes is placed, 0 before the first
     unsigned expansions; // growth; N of the N-th expansion, stops counting at 63
-    size_t total;        // growth to write, atomic to read; committed bytes of all regions
+    size_t total;        // atomic; committed bytes, all regions together
     struct lock lock;    // held while pages are handed out
     uintptr_t used;      // lock; handed out up to here
     uintptr_t committed; // lock and growth to write, either to read; writable up to here
@@ -44,26 +45,24 @@ void pma_region_share(void) {
     __atomic_store_n(&regions.is_shared, 1, __ATOMIC_RELAXED);
 }
 
-// A page-aligned address between 4 GiB and 3/4 of what user programs have: the stack and the
-// libraries lie above.
-static uintptr_t random_place(size_t size) {
+// A page-aligned address from lowest on, so that size bytes end before span; 0: there is no room.
+static uintptr_t random_place(uintptr_t lowest, uintptr_t span, size_t size) {
     uintptr_t place = 0;
     if (!pma_os_random(&place, sizeof(place))) {
         pma_os_random_fallback(&place, sizeof(place));
     }
-    uintptr_t span = ((uintptr_t)3 << (PMA_ADDRESS_BITS - 2)) - PMA_ADDRESS_LOWEST;
     if (size >= span) {
         return 0;
     }
-    place = PMA_ADDRESS_LOWEST + place % (span - size);
+    place = lowest + place % (span - size);
     // Not too near the end of what one leaf of the page map covers: a second leaf would cost
     // address space.
     return align_down(place & ~((uintptr_t)1 << (PMA_LEAF_SHIFT - 1)), pma_page_size);
 }
 
-void *pma_region_reserve_somewhere(size_t size) {
+static void *reserve_within(uintptr_t lowest, uintptr_t span, size_t size) {
     for (int tries = 0; tries < PMA_PLACE_TRIES; tries++) {
-        uintptr_t place = random_place(size);
+        uintptr_t place = random_place(lowest, span, size);
         void *start = place == 0 ? NULL : pma_os_reserve((void *)place, size);
         if (start != NULL) {
             return start;
@@ -72,15 +71,36 @@ void *pma_region_reserve_somewhere(size_t size) {
     return pma_os_reserve(NULL, size);
 }
 
-// The ideal next step: 2^N pages until PMA_STEP_MAX, then a fraction of what there is.
+// Between 4 GiB and 3/4 of what user programs have: the stack and the libraries lie above.
+#define PLACES_SPAN (((uintptr_t)3 << (PMA_ADDRESS_BITS - 2)) - PMA_ADDRESS_LOWEST)
+
+void *pma_region_reserve_somewhere(size_t size) {
+    return reserve_within(PMA_ADDRESS_LOWEST, PLACES_SPAN, size);
+}
+
+// Two threads may choose two windows; that is one more.
+void *pma_region_reserve_near(size_t size) {
+    uintptr_t window = __atomic_load_n(&regions.window, __ATOMIC_RELAXED);
+    if (window == 0) {
+        window = random_place(PMA_ADDRESS_LOWEST, PLACES_SPAN, PMA_NEAR_SPAN);
+        window = align_down(window, (size_t)1 << PMA_LEAF_SHIFT);
+        __atomic_store_n(&regions.window, window, __ATOMIC_RELAXED);
+    }
+    return reserve_within(window, PMA_NEAR_SPAN, size);
+}
+
+static bool is_shared(void) {
+    return __atomic_load_n(&regions.is_shared, __ATOMIC_RELAXED) != 0;
+}
+
+// The ideal next step: 2^N pages until a limit, then a fraction of what there is.
 static size_t step_size(void) {
-    size_t doubling = PMA_STEP_MAX;
-    if (regions.expansions < bits_highest(PMA_STEP_MAX >> pma_page_shift)) {
+    size_t most = is_shared() ? PMA_STEP_MAX_SHARED : PMA_STEP_MAX;
+    size_t doubling = most;
+    if (regions.expansions < bits_highest(most >> pma_page_shift)) {
         doubling = pma_page_size << regions.expansions;
     }
-    size_t fraction = __atomic_load_n(&regions.is_shared, __ATOMIC_RELAXED) != 0
-                          ? PMA_STEP_FRACTION_SHARED
-                          : PMA_STEP_FRACTION;
+    size_t fraction = is_shared() ? PMA_STEP_FRACTION_SHARED : PMA_STEP_FRACTION;
     return align_up(size_max(doubling, regions.total / fraction), pma_page_size);
 }
 
@@ -118,13 +138,8 @@ static void committed_grow(size_t size) {
     lock_lock(&regions.lock);
     regions.committed += size;
     lock_unlock(&regions.lock);
-    __atomic_store_n(&regions.total, regions.total + size, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&regions.total, size, __ATOMIC_RELAXED);
     regions.expansions += regions.expansions < 63;
-}
-
-static bool pagemap_prepare(uintptr_t start, size_t size) {
-    return pma_pagemap_prepare(start, size + regions.total / PMA_LEAF_AHEAD) ||
-           pma_pagemap_prepare(start, size);
 }
 
 // Makes more of what is reserved writable: a step, and at least need bytes, which the reservation
@@ -132,7 +147,7 @@ static bool pagemap_prepare(uintptr_t start, size_t size) {
 static bool commit_more(size_t need) {
     for (size_t more = size_min(size_max(need, step_size()), regions.reserved - regions.committed);;
          more = wish_less(more, need)) {
-        if (pagemap_prepare(regions.committed, more) &&
+        if (pma_pagemap_prepare(regions.committed, more, regions.total / PMA_LEAF_AHEAD) &&
             pma_os_commit((void *)regions.committed, more)) {
             committed_grow(more);
             return true;
@@ -150,7 +165,7 @@ static bool extend_more(size_t need) {
         return false;
     }
     for (size_t more = size_max(need, step_size());; more = wish_less(more, need)) {
-        if (pagemap_prepare(regions.reserved, more) &&
+        if (pma_pagemap_prepare(regions.reserved, more, regions.total / PMA_LEAF_AHEAD) &&
             pma_os_map((void *)regions.reserved, more) != NULL) {
             regions.reserved += more;
             committed_grow(more);
@@ -190,14 +205,13 @@ static struct extent hand_out(size_t need, size_t want) {
     return extent;
 }
 
-// A large heap grows ahead of need, when a quarter of a step is left, by whoever comes by: the
-// others need not wait for the kernel.
+// A heap that is shared grows ahead of need by whoever comes by: the others need not wait for the
+// kernel.
 static void expand_ahead(void) {
-    if (__atomic_load_n(&regions.is_shared, __ATOMIC_RELAXED) == 0 ||
-        pma_region_committed() < PMA_AHEAD_MIN || !lock_try(&regions.growth)) {
+    if (!is_shared() || !lock_try(&regions.growth)) {
         return;
     }
-    if (ready_bytes() < step_size() / 4) {
+    if (ready_bytes() < size_max(step_size() / 2, PMA_STEP_MAX_SHARED)) {
         expand(pma_page_size);
     }
     lock_unlock(&regions.growth);
@@ -214,20 +228,51 @@ static bool grow(size_t need, struct extent *last) {
     return last->size == 0 && region_open(need) && commit_more(need);
 }
 
+// While another thread has the kernel commit more, this one need not wait for it: it maps some of its
+// own, where the kernel likes. Such mappings lie next to one another and merge.
+static struct extent map_apart(size_t need) {
+    size_t size = size_max(PMA_STEP_MAX_SHARED, pma_region_committed() / PMA_APART_FRACTION);
+    size = size_max(need, align_up(size, pma_page_size));
+    void *start = pma_os_map(NULL, size);
+    if (start != NULL && !pma_pagemap_prepare((uintptr_t)start, size, 0)) {
+        pma_os_unmap(start, size);
+        start = NULL;
+    }
+    if (start == NULL) {
+        return (struct extent){ 0, 0 };
+    }
+    __atomic_fetch_add(&regions.total, size, __ATOMIC_RELAXED);
+    return (struct extent){ (uintptr_t)start, size };
+}
+
+static struct extent take_growing(size_t need, bool *again) {
+    struct extent extent = { 0, 0 };
+    if (!lock_try(&regions.growth)) {
+        extent = map_apart(need);
+        if (extent.size > 0) {
+            *again = false;
+            return extent;
+        }
+        lock_lock(&regions.growth);
+    }
+    *again = grow(need, &extent);
+    lock_unlock(&regions.growth);
+    return extent;
+}
+
 struct extent pma_region_take(size_t need, size_t want) {
-    for (;;) {
+    for (bool again = true; again;) {
         struct extent extent = hand_out(need, want);
         if (extent.size > 0) {
             expand_ahead();
             return extent;
         }
-        lock_lock(&regions.growth);
-        bool grown = grow(need, &extent);
-        lock_unlock(&regions.growth);
-        if (!grown) {
+        extent = take_growing(need, &again);
+        if (!again) {
             return extent;
         }
     }
+    return (struct extent){ 0, 0 };
 }
 
 bool pma_region_give(struct extent extent) {
@@ -238,7 +283,7 @@ bool pma_region_give(struct extent extent) {
     if (extent.start >= regions.start && extent.start + extent.size == regions.used &&
         pma_os_decommit((void *)extent.start, size)) {
         regions.used = regions.committed = extent.start;
-        __atomic_store_n(&regions.total, regions.total - size, __ATOMIC_RELAXED);
+        __atomic_fetch_sub(&regions.total, size, __ATOMIC_RELAXED);
         given = true;
     }
     lock_unlock(&regions.lock);

@@ -5,16 +5,24 @@
 
 #include "meta.h"
 
-// Descriptors are cut from pieces of this size.
-#define PIECE ((size_t)4096)
+// Descriptors are cut from pieces of memory: one page's worth at first, each further one twice that,
+// so that arenas that grow seldom meet at the lock of metadata.
+#define PIECE_MIN ((size_t)4 << 10)
+#define PIECE_MAX ((size_t)64 << 10)
 
 static bool piece_take(struct supply *supply) {
-    char *piece = pma_meta_take(META_KEPT, PIECE, PMA_APART);
+    size_t size = size_max(supply->piece, PIECE_MIN);
+    char *piece = pma_meta_take(META_KEPT, size, PMA_APART);
+    if (piece == NULL && size > PIECE_MIN) {
+        size = PIECE_MIN;
+        piece = pma_meta_take(META_KEPT, size, PMA_APART);
+    }
     if (piece == NULL) {
         return false;
     }
     supply->start = (uintptr_t)piece;
-    supply->end = (uintptr_t)piece + PIECE;
+    supply->end = (uintptr_t)piece + size;
+    supply->piece = size_min(2 * size, PIECE_MAX);
     return true;
 }
 

@@ -14,6 +14,7 @@ struct supply {
     struct slab *unused[PMA_SLAB_CAPACITIES]; // by run.next
     uintptr_t start;                          // memory not yet cut
     uintptr_t end;
+    size_t piece; // bytes of the next piece of memory; 0: none was taken yet
 };
 
 // One with room for so many live words; its capacity is set. NULL: no memory.

@@ -53,23 +53,28 @@
 // The page map's leaves become writable in pieces of 64 KiB, 32 MiB of heap each: little VmData for
 // small programs.
 #define PMA_LEAF_PIECE ((size_t)1 << 16)
-// A heap that grows prepares the page map ahead by this fraction of its size, for fewer calls:
-// 1/4096 of the heap.
-#define PMA_LEAF_AHEAD 8
+// A heap that grows prepares the page map ahead by this fraction of its size, for fewer calls: 1/1024
+// of the heap.
+#define PMA_LEAF_AHEAD 2
 // An expansion of the heap is at least 2^N pages at the N-th time until it reaches this size: below
 // 6 MiB of heap a larger step would be more than the 5 % of writable-but-unused memory that
 // bench/pagewaste allows.
 #define PMA_STEP_MAX ((size_t)1 << 17)
+// The same with several threads: each step is one for which others may have to wait.
+#define PMA_STEP_MAX_SHARED ((size_t)1 << 20)
 // Later expansions are this fraction of what is committed: at most 1/80 = 1.25 % is ahead of use
-// while one thread allocates. With several it is 1/40: 40 steps of 128 KiB and ln(2048 / 5) * 40 =
-// 240 more lead to 2 GiB, and each step is one for which others may have to wait.
+// while one thread allocates. With several it is 1/24: 24 steps of 1 MiB and ln(2048 / 24) * 24 = 107
+// more lead to 2 GiB.
 #define PMA_STEP_FRACTION 80
-#define PMA_STEP_FRACTION_SHARED 40
-// From this size on the heap grows ahead of need, so that threads need not wait for one another's
-// calls.
-#define PMA_AHEAD_MIN ((size_t)64 << 20)
+#define PMA_STEP_FRACTION_SHARED 24
+// What a thread maps for itself while another has the heap grow: a step like the first of them, or
+// this fraction of what is committed.
+#define PMA_APART_FRACTION 64
 // A region begins with this much PROT_NONE, or what is needed.
 #define PMA_RESERVE_MIN ((size_t)1 << 20)
+// Huge blocks that move are placed in a part of address space of this size. A leaf of the page map
+// is four mappings and some 16 KiB: with a leaf for each move, 16,000 moves use up all mappings.
+#define PMA_NEAR_SPAN ((size_t)1 << 36)
 // Tries for a free place at a random address before the kernel may choose one.
 #define PMA_PLACE_TRIES 4
 // Memory for descriptors: the least that is reserved and committed at a time, and the fractions of
@@ -77,7 +82,7 @@
 #define PMA_META_RESERVE ((size_t)1 << 19)
 #define PMA_META_COMMIT ((size_t)1 << 15)
 #define PMA_META_RESERVE_FRACTION 2
-#define PMA_META_COMMIT_FRACTION 8
+#define PMA_META_COMMIT_FRACTION 2
 
 // ---- page heap
 

@@ -37,16 +37,16 @@ static void check_wild(void) {
 
 static void check_limits(void) {
     uintptr_t top = (uintptr_t)1 << PMA_ADDRESS_BITS;
-    CHECK(!pma_pagemap_prepare(top, pma_page_size));
-    CHECK(!pma_pagemap_prepare(top - pma_page_size, 2 * pma_page_size));
-    CHECK(!pma_pagemap_prepare((uintptr_t)0 - pma_page_size, pma_page_size));
-    REQUIRE(pma_pagemap_prepare(top - pma_page_size, pma_page_size));
+    CHECK(!pma_pagemap_prepare(top, pma_page_size, 0));
+    CHECK(!pma_pagemap_prepare(top - pma_page_size, 2 * pma_page_size, 0));
+    CHECK(!pma_pagemap_prepare((uintptr_t)0 - pma_page_size, pma_page_size, 0));
+    REQUIRE(pma_pagemap_prepare(top - pma_page_size, pma_page_size, 0));
     pma_pagemap_fill(top - pma_page_size, pma_page_size, &some);
     CHECK(pagemap_find(top - 1) == &some);
     CHECK(pagemap_find(top) == NULL);
     CHECK(pagemap_find(top - pma_page_size - 1) == NULL);
     pma_pagemap_fill(top - pma_page_size, pma_page_size, NULL);
-    REQUIRE(pma_pagemap_prepare(0, pma_page_size));
+    REQUIRE(pma_pagemap_prepare(0, pma_page_size, 0));
     pagemap_set(0, &some);
     CHECK(pagemap_find(PMA_GRANULE - 1) == &some);
     CHECK(pagemap_find(PMA_GRANULE) == NULL);
@@ -58,7 +58,7 @@ static void check_limits(void) {
 static void check_fill(void) {
     size_t size = 8 * pma_page_size;
     uintptr_t start = BORDER - size / 2;
-    REQUIRE(pma_pagemap_prepare(start, size));
+    REQUIRE(pma_pagemap_prepare(start, size, 0));
     CHECK(pagemap_find(start) == NULL && pagemap_find(start + size - 1) == NULL);
     pma_pagemap_fill(start, size, &some);
     for (uintptr_t at = start; at < start + size; at += PMA_GRANULE / 4) {
@@ -81,7 +81,7 @@ static void check_ends(void) {
     for (size_t npages = 1; npages <= 4; npages++) {
         size_t size = npages * pma_page_size;
         uintptr_t start = BORDER - pma_page_size;
-        REQUIRE(pma_pagemap_prepare(start, size));
+        REQUIRE(pma_pagemap_prepare(start, size, 0));
         pma_pagemap_set_ends(start, size, &some);
         for (uintptr_t at = start - PMA_GRANULE; at < start + size + PMA_GRANULE;
              at += PMA_GRANULE) {
@@ -100,14 +100,14 @@ static void check_cover(void) {
     uintptr_t start = BORDER + 3 * LEAF_SPAN - pma_page_size;
     size_t size = 4 * LEAF_SPAN;
     // Only the ends are prepared, as huge blocks do: whole leaves between them are never made.
-    REQUIRE(pma_pagemap_prepare(start, pma_page_size));
-    REQUIRE(pma_pagemap_prepare(start + size - PMA_GRANULE, PMA_GRANULE));
+    REQUIRE(pma_pagemap_prepare(start, pma_page_size, 0));
+    REQUIRE(pma_pagemap_prepare(start + size - PMA_GRANULE, PMA_GRANULE, 0));
     pma_pagemap_set_ends(start, size, &some);
     for (uintptr_t at = start; at < start + size; at += LEAF_SPAN / 8 + 12345) {
         CHECK(pma_pagemap_find_cover(at) == &some);
     }
     CHECK(pma_pagemap_find_cover(start + size - 1) == &some);
-    REQUIRE(pma_pagemap_prepare(start + LEAF_SPAN, PMA_GRANULE));
+    REQUIRE(pma_pagemap_prepare(start + LEAF_SPAN, PMA_GRANULE, 0));
     pagemap_set(start + LEAF_SPAN, &other);
     CHECK(pma_pagemap_find_cover(start + LEAF_SPAN - 1) == &some);
     CHECK(pma_pagemap_find_cover(start + LEAF_SPAN) == &other);
@@ -150,7 +150,7 @@ static void check_walk(struct dice *dice) {
         walked[i].start = at;
         walked[i].npages = 1 + (uint32_t)dice_below(dice, 20);
         size_t size = (size_t)walked[i].npages << pma_page_shift;
-        REQUIRE(pma_pagemap_prepare(at, size));
+        REQUIRE(pma_pagemap_prepare(at, size, 0));
         at += size;
         whole[i] = dice_below(dice, 2) == 0;
         enter(i, whole[i], &walked[i]);
@@ -177,7 +177,7 @@ static void check_at_random(struct dice *dice) {
     static struct run *shadow[PAGES];
     uintptr_t start = BORDER + 64 * LEAF_SPAN - PAGES / 2 * PMA_GRANULE;
     unsigned rounds = 20000 / slow_factor();
-    REQUIRE(pma_pagemap_prepare(start, PAGES * PMA_GRANULE));
+    REQUIRE(pma_pagemap_prepare(start, PAGES * PMA_GRANULE, 0));
     for (unsigned round = 0; round < rounds; round++) {
         size_t from = dice_below(dice, PAGES);
         size_t count = 1 + dice_below(dice, size_min(PAGES - from, 50));
@@ -208,10 +208,10 @@ static void check_refused(void) {
     bool ready = false;
     for (uint64_t n = 1; !ready; n++) {
         pma_os_fail_at(1, true);
-        CHECK(!pma_pagemap_prepare(start, size));
+        CHECK(!pma_pagemap_prepare(start, size, 0));
         uint64_t before = pma_os_calls();
         pma_os_fail_at(n, false);
-        ready = pma_pagemap_prepare(start, size);
+        ready = pma_pagemap_prepare(start, size, 0);
         calls += pma_os_calls() - before;
         pma_os_fail_at(0, false);
         CHECK(pagemap_find(start) == NULL);
@@ -224,7 +224,7 @@ static void check_refused(void) {
     pma_pagemap_fill(start, size, NULL);
     // What is ready stays so without any call.
     uint64_t before = pma_os_calls();
-    CHECK(pma_pagemap_prepare(start, size));
+    CHECK(pma_pagemap_prepare(start, size, 0));
     CHECK_EQ(pma_os_calls(), before);
     CHECK(pma_lock_none_held());
 }
@@ -232,7 +232,7 @@ static void check_refused(void) {
 // A leaf costs address space; what can be written of it is what was prepared.
 static void check_thrift(void) {
     uintptr_t start = BORDER + 256 * LEAF_SPAN;
-    REQUIRE(pma_pagemap_prepare(start, pma_page_size));
+    REQUIRE(pma_pagemap_prepare(start, pma_page_size, 0));
     struct leaf *leaf = pma_pagemap.top[start >> PMA_LEAF_SHIFT];
     REQUIRE(leaf != NULL);
     CHECK(is_writable(&leaf->entries[0]));
@@ -266,7 +266,7 @@ static void *thread_enter(void *argument) {
     uintptr_t start = (uintptr_t)argument;
     for (size_t i = 0; i < 64; i++) {
         uintptr_t at = start + i * LEAF_SPAN;
-        REQUIRE(pma_pagemap_prepare(at, PMA_GRANULE));
+        REQUIRE(pma_pagemap_prepare(at, PMA_GRANULE, 0));
         for (int round = 0; round < 50; round++) {
             pagemap_set(at, round % 2 == 0 ? &some : &other);
             CHECK(pagemap_find(at) == (round % 2 == 0 ? &some : &other));

@@ -54,12 +54,14 @@ static void grow(void *argument) {
         REQUIRE(extent.size == pma_page_size);
         size_t now = pma_region_committed();
         steps += now != committed;
-        size_t fraction = argument != NULL ? PMA_STEP_FRACTION_SHARED : PMA_STEP_FRACTION;
-        size_t step = size_max(size_max(PMA_STEP_MAX, 2 * pma_page_size), now / fraction);
-        size_t ahead = argument != NULL ? step + step / 4 : step;
-        CHECK_AT_MOST(now - handed, size_min(handed, ahead + pma_page_size));
-        // Shared, a large heap is ready before it is asked.
-        CHECK(argument == NULL || now < PMA_AHEAD_MIN || now > handed);
+        bool shared = argument != NULL;
+        size_t fraction = shared ? PMA_STEP_FRACTION_SHARED : PMA_STEP_FRACTION;
+        size_t most = shared ? PMA_STEP_MAX_SHARED : PMA_STEP_MAX;
+        size_t step = size_max(size_max(most, 2 * pma_page_size), now / fraction);
+        size_t ahead = step + (shared ? size_max(step / 2, PMA_STEP_MAX_SHARED) : 0);
+        CHECK_AT_MOST(now - handed, shared ? ahead : size_min(handed, ahead + pma_page_size));
+        // Shared, the heap is ready before it is asked.
+        CHECK(!shared || now > handed);
     }
     // 5 MiB in steps of 128 KiB, and 80 for each factor e from there to 256 MiB; a step is one call
     // for the pages, and now and then one for the page map.
@@ -237,6 +239,35 @@ static void check_reserve(void) {
     CHECK(pma_region_reserve_somewhere(SIZE_MAX / 2 & ~(PMA_PAGE_MAX - 1)) == NULL);
 }
 
+// The same, but in one part of address space.
+static void check_reserve_near(void) {
+    uintptr_t lowest = UINTPTR_MAX;
+    uintptr_t highest = 0;
+    uintptr_t before = 0;
+    size_t same = 0;
+    for (size_t i = 0; i < 200; i++) {
+        char *start = pma_region_reserve_near(2 * pma_page_size);
+        REQUIRE(start != NULL);
+        CHECK_EQ((uintptr_t)start % pma_page_size, 0);
+        CHECK(!is_readable(start));
+        CHECK(pma_os_commit(start, 2 * pma_page_size));
+        lowest = size_min(lowest, (uintptr_t)start);
+        highest = size_max(highest, (uintptr_t)start);
+        same += (uintptr_t)start >> 24 == before >> 24;
+        before = (uintptr_t)start;
+    }
+    // Where a checker leaves no room the kernel chooses.
+    if (!IS_SANITIZED && !is_under_valgrind()) {
+        CHECK(highest - lowest < PMA_NEAR_SPAN);
+        CHECK_AT_MOST(same, 10);
+    }
+    CHECK(pma_region_reserve_near(2 * PMA_NEAR_SPAN) != NULL || IS_SANITIZED ||
+          is_under_valgrind());
+    pma_os_fail_at(1, true);
+    CHECK(pma_region_reserve_near(pma_page_size) == NULL);
+    pma_os_fail_at(0, false);
+}
+
 // ---- threads
 
 #define THREADS 3
@@ -293,6 +324,7 @@ int main(void) {
         check_in_child(take_under_data, NULL, "a limit on memory");
     }
     check_reserve();
+    check_reserve_near();
     check_threads();
     return test_end();
 }
