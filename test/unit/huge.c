@@ -291,6 +291,32 @@ static void check_move(void) {
     pma_huge_cache_empty();
 }
 
+static size_t count_leaves(void) {
+    size_t count = 0;
+    for (const struct leaf *leaf = pma_pagemap.newest; leaf != NULL; leaf = leaf->next) {
+        count++;
+    }
+    return count;
+}
+
+// However often blocks move, the page map stays small: one leaf for each GiB of a bounded part of
+// address space.
+static void check_many_moves(void) {
+    size_t before = count_leaves();
+    for (int round = 0; round < 300; round++) {
+        struct run *run = take(MIB, 16);
+        uintptr_t end = run->start + block_bytes(run);
+        void *wall = pma_os_reserve((void *)end, pma_page_size);
+        REQUIRE(pma_huge_resize(run, 2 * MIB));
+        give(run);
+        pma_huge_cache_empty();
+        if (wall != NULL) {
+            pma_os_unmap(wall, pma_page_size);
+        }
+    }
+    CHECK_AT_MOST(count_leaves() - before, PMA_NEAR_SPAN >> PMA_LEAF_SHIFT);
+}
+
 // ---- failures
 
 static void take_refused(uint64_t n, bool forever, size_t alignment) {
@@ -464,6 +490,7 @@ int main(void) {
     check_tombstone();
     check_grow_and_shrink();
     check_move();
+    check_many_moves();
     check_refused();
     check_threads(seed);
     return test_end();

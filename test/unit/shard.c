@@ -330,7 +330,7 @@ int main(void) {
     pma_pageheap_init(2);
     shard = &pma_pageheap.shards[0];
     start = (uintptr_t)pma_os_map(NULL, (PAGES + 16) << pma_page_shift);
-    REQUIRE(start != 0 && pma_pagemap_prepare(start, (PAGES + 16) << pma_page_shift));
+    REQUIRE(start != 0 && pma_pagemap_prepare(start, (PAGES + 16) << pma_page_shift, 0));
     // A place in the middle of an alignment, whatever the kernel chose.
     start = align_up(start, 16 << pma_page_shift);
     lock_lock(&shard->lock);
