@@ -40,7 +40,8 @@ static void lone_objects(void) {
             beside = time < beside ? time : beside;
             free(other);
         }
-        CHECK_SAY(alone <= 3 * beside + 20e-9, "size %zu: %.0f ns alone, %.0f beside another",
+        // A page that flips in and out costs microseconds; a loaded machine some hundred nanoseconds.
+        CHECK_SAY(alone <= 3 * beside + 1e-6, "size %zu: %.0f ns alone, %.0f beside another",
                   sizes[i], alone * 1e9, beside * 1e9);
         CHECK_SAY(alone < 3e-6, "size %zu: %.0f ns", sizes[i], alone * 1e9);
     }
