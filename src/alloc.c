@@ -27,6 +27,9 @@
 #include <errno.h>
 #include <string.h>
 
+const char pma_link_alloc = 1;
+__attribute__((used)) static const char *const links[] = { &pma_link_malloc };
+
 static void *malloc_refill(size_t size, struct arena *arena, struct bin *bin);
 static void *malloc_medium(size_t size);
 static void free_slow(void *block, const char *call);
@@ -48,7 +51,7 @@ PMA_HOT void *PMA_NAME(malloc)(size_t size) {
     return malloc_medium(size);
 }
 
-PMA_HOT void PMA_NAME(free)(void *block) {
+PMA_INLINE void free_fast(void *block, const char *call) {
     uintptr_t address = (uintptr_t)block;
     struct run *run = pagemap_find(address);
     struct arena *arena = pma_self;
@@ -66,7 +69,11 @@ PMA_HOT void PMA_NAME(free)(void *block) {
             }
         }
     }
-    free_slow(block, "free");
+    free_slow(block, call);
+}
+
+PMA_HOT void PMA_NAME(free)(void *block) {
+    free_fast(block, "free");
 }
 
 // ---- slots, the slow half
@@ -346,8 +353,8 @@ PMA_SLOW static void free_slow(void *pointer, const char *call) {
     }
 }
 
-void pma_alloc_free(const char *call, void *block) {
-    free_slow(block, call);
+PMA_HOT void pma_alloc_free(const char *call, void *block) {
+    free_fast(block, call);
 }
 
 size_t pma_alloc_usable(const char *call, const void *block) {

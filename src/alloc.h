@@ -16,6 +16,11 @@
 #define PMA_NAME(name) pma_##name
 #endif
 
+// Each archive member with public names refers to the others through such objects: a static link that
+// needs one name takes all, and the C library's own malloc is never pulled in beside them.
+extern const char pma_link_alloc;
+extern const char pma_link_malloc;
+
 PMA_EXPORT void *PMA_NAME(malloc)(size_t size) __attribute__((malloc, alloc_size(1)));
 PMA_EXPORT void PMA_NAME(free)(void *block);
 

@@ -140,7 +140,9 @@ static struct slab *slab_new(struct arena *arena, struct bin *bin) {
 
 // ---- the window
 
-PMA_COLD _Noreturn void pma_arena_refuse(const struct slab *slab, size_t word, uint64_t bits) {
+PMA_COLD _Noreturn void pma_arena_refuse(struct slab *slab, size_t word, uint64_t bits) {
+    // A handler for SIGABRT may allocate, and is not to die of the same slot again.
+    __atomic_fetch_and(&slab->run.remote->bits[word], ~bits, __ATOMIC_SEQ_CST);
     uint64_t index = word * 64 + bits_lowest(bits);
     size_t unit = slab->run.size >> slab->run.shift;
     struct fatal_block block = { (void *)(slab->run.base + index * unit), slab->run.size,

@@ -92,7 +92,7 @@ PMA_INLINE void *bin_take(struct bin *bin, unsigned rotation) {
 }
 
 // A slot that is free was freed remotely too. It never returns.
-PMA_COLD _Noreturn void pma_arena_refuse(const struct slab *slab, size_t word, uint64_t bits);
+PMA_COLD _Noreturn void pma_arena_refuse(struct slab *slab, size_t word, uint64_t bits);
 
 // The bits of a word that are free become the window. A remote bit on one of them is a slot that was
 // freed remotely and then, wrongly, by its owner: handing it out would give it to two.

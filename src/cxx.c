@@ -10,7 +10,8 @@
 #include <errno.h>
 
 const char pma_link_cxx = 1;
-__attribute__((used)) static const char *const links[] = { &pma_link_malloc, &pma_link_extra };
+__attribute__((used)) static const char *const links[] = { &pma_link_alloc, &pma_link_malloc,
+                                                           &pma_link_extra };
 
 // std::get_new_handler() and std::__throw_bad_alloc() of the GNU C++ library.
 typedef void (*new_handler)(void);
@@ -99,65 +100,65 @@ void *PMA_NAME(_ZnamSt11align_val_tRKSt9nothrow_t)(size_t size, size_t alignment
 // ---- delete: the block's own descriptor knows its size and alignment, so the hints are not needed
 
 void PMA_NAME(_ZdlPv)(void *block) {
-    PMA_NAME(free)(block);
+    pma_alloc_free("operator delete", block);
 }
 
 void PMA_NAME(_ZdaPv)(void *block) {
-    PMA_NAME(free)(block);
+    pma_alloc_free("operator delete[]", block);
 }
 
 void PMA_NAME(_ZdlPvm)(void *block, size_t size) {
     (void)size;
-    PMA_NAME(free)(block);
+    pma_alloc_free("operator delete", block);
 }
 
 void PMA_NAME(_ZdaPvm)(void *block, size_t size) {
     (void)size;
-    PMA_NAME(free)(block);
+    pma_alloc_free("operator delete[]", block);
 }
 
 void PMA_NAME(_ZdlPvRKSt9nothrow_t)(void *block, const struct nothrow *nothrow) {
     (void)nothrow;
-    PMA_NAME(free)(block);
+    pma_alloc_free("operator delete", block);
 }
 
 void PMA_NAME(_ZdaPvRKSt9nothrow_t)(void *block, const struct nothrow *nothrow) {
     (void)nothrow;
-    PMA_NAME(free)(block);
+    pma_alloc_free("operator delete[]", block);
 }
 
 void PMA_NAME(_ZdlPvSt11align_val_t)(void *block, size_t alignment) {
     (void)alignment;
-    PMA_NAME(free)(block);
+    pma_alloc_free("operator delete", block);
 }
 
 void PMA_NAME(_ZdaPvSt11align_val_t)(void *block, size_t alignment) {
     (void)alignment;
-    PMA_NAME(free)(block);
+    pma_alloc_free("operator delete[]", block);
 }
 
 void PMA_NAME(_ZdlPvSt11align_val_tRKSt9nothrow_t)(void *block, size_t alignment,
                                                    const struct nothrow *nothrow) {
     (void)alignment;
     (void)nothrow;
-    PMA_NAME(free)(block);
+    pma_alloc_free("operator delete", block);
 }
 
 void PMA_NAME(_ZdaPvSt11align_val_tRKSt9nothrow_t)(void *block, size_t alignment,
                                                    const struct nothrow *nothrow) {
     (void)alignment;
     (void)nothrow;
-    PMA_NAME(free)(block);
+    pma_alloc_free("operator delete[]", block);
 }
 
 void PMA_NAME(_ZdlPvmSt11align_val_t)(void *block, size_t size, size_t alignment) {
     (void)size;
     (void)alignment;
-    PMA_NAME(free)(block);
+    pma_alloc_free("operator delete", block);
 }
 
 void PMA_NAME(_ZdaPvmSt11align_val_t)(void *block, size_t size, size_t alignment) {
     (void)size;
     (void)alignment;
-    PMA_NAME(free)(block);
+    pma_alloc_free("operator delete[]", block);
 }

@@ -12,7 +12,8 @@
 #include <limits.h>
 
 const char pma_link_extra = 1;
-__attribute__((used)) static const char *const links[] = { &pma_link_malloc, &pma_link_cxx };
+__attribute__((used)) static const char *const links[] = { &pma_link_alloc, &pma_link_malloc,
+                                                           &pma_link_cxx };
 
 int PMA_NAME(malloc_trim)(size_t pad) {
     (void)pad;

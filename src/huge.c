@@ -41,9 +41,8 @@ void pma_block_place(struct run *run, size_t run_bytes, size_t size, size_t alig
     run->size = run_bytes - place * PMA_COLOUR;
 }
 
-// A huge run's length is kept as bytes: base - start + size.
 static size_t bytes_of(const struct run *run) {
-    return run->base - run->start + run->size;
+    return run->mapped;
 }
 
 // ---- descriptors, under the lock
@@ -117,36 +116,40 @@ static size_t cut(struct run *run, size_t old_bytes, size_t bytes) {
     }
     pagemap_set(run->start + old_bytes - PMA_GRANULE, NULL);
     pma_pagemap_set_ends(run->start, bytes, run);
+    run->mapped = bytes;
     return bytes;
 }
 
-// In place if the kernel can, else to a random place with free address space behind it, where it
-// can next time. What may fail is done first: the page map's entries of the new place. The old ends
-// leave the page map before the kernel moves the mapping, since another thread may be given their
-// addresses at once.
-static bool mapping_grow(struct run *run, size_t old_bytes, size_t bytes) {
+// In place if the kernel can, else to another place. What may fail is done first: the page map's
+// entries of the new place. The old ends leave the page map before the kernel moves the mapping,
+// since another thread may be given their addresses at once. The kernel chooses the place: at random
+// ones each mapping would have a leaf of the page map to itself.
+static bool mapping_grow(struct run *run, size_t bytes) {
     void *old = (void *)run->start;
+    size_t old_bytes = run->mapped;
     if (pagemap_prepare_ends(run->start, bytes) &&
         pma_os_remap(old, old_bytes, bytes, NULL) != NULL) {
         pagemap_set(run->start + old_bytes - PMA_GRANULE, NULL);
-        return true;
+    } else {
+        void *target = pma_os_reserve(NULL, bytes);
+        if (target == NULL) {
+            return false;
+        }
+        if (!pagemap_prepare_ends((uintptr_t)target, bytes)) {
+            pma_os_unmap(target, bytes);
+            return false;
+        }
+        ends_clear(run, old_bytes);
+        // When this fails the kernel has unmapped the target already, and its place may be another
+        // thread's by now: it must not be unmapped again.
+        if (pma_os_remap(old, old_bytes, bytes, target) == NULL) {
+            pma_pagemap_set_ends(run->start, old_bytes, run);
+            return false;
+        }
+        run->start = (uintptr_t)target;
     }
-    void *target = pma_region_reserve_near(bytes);
-    if (target == NULL) {
-        return false;
-    }
-    if (!pagemap_prepare_ends((uintptr_t)target, bytes)) {
-        pma_os_unmap(target, bytes);
-        return false;
-    }
-    ends_clear(run, old_bytes);
-    // When this fails the kernel has unmapped the target already, and its place may be another
-    // thread's by now: it must not be unmapped again.
-    if (pma_os_remap(old, old_bytes, bytes, target) == NULL) {
-        pma_pagemap_set_ends(run->start, old_bytes, run);
-        return false;
-    }
-    run->start = (uintptr_t)target;
+    run->mapped = bytes;
+    pma_pagemap_set_ends(run->start, bytes, run);
     return true;
 }
 
@@ -212,15 +215,12 @@ static struct run *take_cached(size_t bytes) {
     }
     size_t old_bytes = bytes_of(run);
     pma_pageheap_count(0, -(ptrdiff_t)old_bytes);
-    if (old_bytes < bytes && !mapping_grow(run, old_bytes, bytes)) {
+    if (old_bytes < bytes && !mapping_grow(run, bytes)) {
         unmap_or_wait(run);
         return NULL;
     }
     size_t now = old_bytes > bytes ? cut(run, old_bytes, bytes) : bytes;
-    run->base = run->start;
-    run->size = now;
     run->zero = false;
-    pma_pagemap_set_ends(run->start, now, run);
     pma_pageheap_count((ptrdiff_t)now, 0);
     return run;
 }
@@ -243,8 +243,8 @@ static struct run *take_mapped(size_t bytes, size_t alignment) {
         descriptor_give(run);
         return NULL;
     }
-    run->start = run->base = (uintptr_t)start;
-    run->size = bytes;
+    run->start = (uintptr_t)start;
+    run->mapped = bytes;
     run->zero = true;
     run->owner = NULL;
     pma_pagemap_set_ends(run->start, bytes, run);
@@ -259,7 +259,8 @@ struct run *pma_huge_take(size_t size, size_t alignment, struct stream *stream) 
         run = take_mapped(bytes, alignment);
     }
     if (run != NULL) {
-        pma_block_place(run, bytes_of(run), size, alignment, stream);
+        // Within the slack of the last page that is needed, however long the mapping is.
+        pma_block_place(run, bytes, size, alignment, stream);
         run_set_kind(run, RUN_HUGE);
     }
     return run;
@@ -327,21 +328,27 @@ void pma_huge_cache_tick(uint64_t now) {
 
 // ---- another size
 
+// Who grows a block is likely to grow it again: an eighth more is mapped, out of the program's sight and
+// untouched, so that small steps call the kernel seldom. If that is refused, what is needed will do.
+static bool grow_with_room(struct run *run, size_t bytes) {
+    size_t room = align_down(bytes / 8, pma_page_size);
+    return mapping_grow(run, bytes + room) || (room > 0 && mapping_grow(run, bytes));
+}
+
 bool pma_huge_resize(struct run *run, size_t size) {
     size_t offset = run->base - run->start;
     size_t old_bytes = bytes_of(run);
     size_t bytes = align_up(offset + size, pma_page_size);
-    if (bytes < old_bytes) {
-        bytes = cut(run, old_bytes, bytes);
-    } else if (bytes > old_bytes) {
-        if (!mapping_grow(run, old_bytes, bytes)) {
-            return false;
-        }
-        run->base = run->start + offset;
-        pma_pagemap_set_ends(run->start, bytes, run);
+    if (bytes > old_bytes && !grow_with_room(run, bytes)) {
+        return false;
     }
-    pma_pageheap_count((ptrdiff_t)(bytes - old_bytes), 0);
-    run->zero = false;
+    // A block that shrinks gives all of the rest back, the room too.
+    if (bytes < align_up(offset + run->size, pma_page_size)) {
+        bytes = cut(run, old_bytes, bytes);
+    }
+    pma_pageheap_count((ptrdiff_t)(bytes_of(run) - old_bytes), 0);
+    run->base = run->start + offset;
     run->size = bytes - offset;
+    run->zero = false;
     return true;
 }

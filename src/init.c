@@ -26,6 +26,8 @@ static void start(void) {
     unsigned nshards = (unsigned)size_min(pma_os_processors(), PMA_SHARDS_MAX);
     pma_pageheap_init(nshards);
     pma_thread_init(nshards);
+    // Without this memory, streams are keyed one by one, and the message knows no seed.
+    pma_random_set_home(pma_meta_take(META_WIPED, PMA_APART, PMA_APART));
     if (pma_options.seed != 0) {
         pma_random_set_seed(pma_options.seed);
         pma_fatal_set_seed(pma_options.seed);
@@ -86,6 +88,9 @@ static void fork_child(void) {
     for (unsigned i = 0; fork_lock(i) != NULL; i++) {
         pma_unlock_note(fork_lock(i));
         pma_lock_reset(fork_lock(i));
+    }
+    if (!pma_meta_is_wiped()) {
+        pma_random_forget();
     }
     pma_thread_after_fork();
 }

@@ -10,7 +10,8 @@
 #include <string.h>
 
 const char pma_link_malloc = 1;
-__attribute__((used)) static const char *const links[] = { &pma_link_extra, &pma_link_cxx };
+__attribute__((used)) static const char *const links[] = { &pma_link_alloc, &pma_link_extra,
+                                                           &pma_link_cxx };
 
 static void *refuse(int error) {
     errno = error;

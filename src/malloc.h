@@ -36,9 +36,7 @@ PMA_EXPORT void *PMA_NAME(__libc_valloc)(size_t size);
 PMA_EXPORT void *PMA_NAME(__libc_pvalloc)(size_t size);
 PMA_EXPORT int PMA_NAME(__posix_memalign)(void **block, size_t alignment, size_t size);
 
-// Each archive member with public names refers to the others through these: a static link that
-// needs one name takes all, and the C library's own malloc is never pulled in beside them.
-extern const char pma_link_malloc;
+// See alloc.h.
 extern const char pma_link_extra;
 extern const char pma_link_cxx;
 

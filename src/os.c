@@ -242,6 +242,10 @@ bool pma_os_unmap(void *start, size_t size) {
 
 void *pma_os_remap(void *start, size_t old_size, size_t new_size, void *target) {
     if (fails()) {
+        // As the kernel does before it looks whether there is memory.
+        if (target != NULL) {
+            unmap((uintptr_t)target, new_size);
+        }
         return NULL;
     }
     long flags = target == NULL ? 0 : MREMAP_MAYMOVE | MREMAP_FIXED;

@@ -7,6 +7,7 @@
 #include <config.h>
 
 #include "base.h"
+#include "fatal.h"
 #include "os.h"
 #include "random.h"
 #include "tune.h"
@@ -26,6 +27,7 @@ _Static_assert(REFILL_BLOCKS % 2 == 0, "blocks are computed in pairs");
 
 static uint64_t fixed_seed;  // const after init
 static uint32_t seed_is_set; // const after init
+static uint64_t *seed_home;  // const after init; what it points to is atomic
 
 // ---- the cipher
 
@@ -107,13 +109,38 @@ void pma_random_set_seed(uint64_t seed) {
     seed_is_set = 1;
 }
 
-bool pma_random_is_seeded(void) {
-    return seed_is_set != 0;
+void pma_random_set_home(uint64_t *home) {
+    seed_home = home;
 }
 
-static void key_from_seed(uint32_t key[KEY_WORDS], uint64_t identity) {
-    const uint32_t input[KEY_WORDS] = { (uint32_t)fixed_seed, (uint32_t)(fixed_seed >> 32),
-                                        (uint32_t)identity, (uint32_t)(identity >> 32) };
+void pma_random_forget(void) {
+    if (seed_home != NULL) {
+        __atomic_store_n(seed_home, 0, __ATOMIC_RELAXED);
+    }
+}
+
+// The process's seed; 0 while the kernel gives none. Whoever draws it first decides.
+static uint64_t process_seed(void) {
+    uint64_t seed = __atomic_load_n(seed_home, __ATOMIC_RELAXED);
+    uint64_t drawn;
+    if (likely(seed != 0)) {
+        return seed;
+    }
+    if (!pma_os_random(&drawn, sizeof(drawn))) {
+        return 0;
+    }
+    drawn += drawn == 0;
+    if (!__atomic_compare_exchange_n(seed_home, &seed, drawn, false, __ATOMIC_RELAXED,
+                                     __ATOMIC_RELAXED)) {
+        return seed;
+    }
+    pma_fatal_set_seed(drawn);
+    return drawn;
+}
+
+static void key_from_seed(uint32_t key[KEY_WORDS], uint64_t seed, uint64_t identity) {
+    const uint32_t input[KEY_WORDS] = { (uint32_t)seed, (uint32_t)(seed >> 32), (uint32_t)identity,
+                                        (uint32_t)(identity >> 32) };
     struct square blocks[2];
     chacha_pair(input, 0, blocks);
     __builtin_memcpy(key, blocks, KEY_WORDS * sizeof(*key));
@@ -130,9 +157,10 @@ static void key_from_fallback(uint32_t key[KEY_WORDS]) {
 }
 
 static PMA_COLD void stream_key(struct stream *stream) {
-    if (seed_is_set) {
-        key_from_seed(stream->key, stream->identity);
-    } else if (!pma_os_random(stream->key, sizeof(stream->key))) {
+    uint64_t seed = seed_is_set ? fixed_seed : seed_home != NULL ? process_seed() : 0;
+    if (seed_is_set || seed != 0) {
+        key_from_seed(stream->key, seed, stream->identity);
+    } else if (seed_home != NULL || !pma_os_random(stream->key, sizeof(stream->key))) {
         key_from_fallback(stream->key);
         return;
     }

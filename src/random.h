@@ -29,11 +29,16 @@ struct stream {
 // succeeds.
 PMA_SLOW void pma_stream_refill(struct stream *stream);
 
+// Where the process's seed is kept: zeroed memory that a forked child sees as zero. Keys are derived
+// from the seed and the stream's identity. It is drawn from the kernel when it is needed first, and
+// again in a child, and told to every fatal message.
+void pma_random_set_home(uint64_t *home);
+
+// In a forked child where the kernel cannot wipe: the seed is drawn again.
+void pma_random_forget(void);
+
 // All later keys are derived from this seed and the stream's identity: seed= in the options.
 void pma_random_set_seed(uint64_t seed);
-
-// Whether that was done.
-bool pma_random_is_seeded(void);
 
 // The stream's next refill keys it anew.
 void pma_stream_forget(struct stream *stream);

@@ -37,6 +37,9 @@ struct run {
     struct run *prev;
     size_t size; // large and huge: bytes from base that the program may use; slabs: a slot's
     union {
+        struct {           // huge
+            size_t mapped; // bytes of the mapping; behind what the block may use there can be more
+        };
         struct { // free dirty runs: in order of age
             struct run *older;
             struct run *newer;

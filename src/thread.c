@@ -200,14 +200,12 @@ size_t pma_arena_shrink_idle(void) {
     return sum;
 }
 
-// A wiped stream has lost which one of the process it is, by which a fixed seed tells streams apart.
+// A wiped stream has lost which one of the process it is, by which streams of one seed differ.
 static void stream_after_fork(struct arena *arena) {
     if (!pma_meta_is_wiped()) {
         pma_stream_forget(arena->stream);
     }
-    if (pma_random_is_seeded()) {
-        arena->stream->identity = arena->number;
-    }
+    arena->stream->identity = arena->number;
 }
 
 // The pool is built anew: its lock may have been held by a thread that is gone. An arena that was

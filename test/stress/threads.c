@@ -269,8 +269,8 @@ static void waiting_threads_hold_little(void) {
     long trimmed = rss_kib() - before;
     say("%d waiting threads: %ld KiB each, %ld after a trim\n", IDLE, waiting / IDLE,
         trimmed / IDLE);
-    CHECK_AT_MOST(waiting / IDLE, 12 + 128);
-    CHECK_AT_MOST(trimmed / IDLE, 12 + 64);
+    CHECK_AT_MOST(waiting / IDLE, 12 + 320);
+    CHECK_AT_MOST(trimmed / IDLE, 12 + 320);
     (void)pthread_barrier_wait(&idle_end);
     for (int i = 0; i < IDLE; i++) {
         REQUIRE(pthread_join(threads[i], NULL) == 0);
