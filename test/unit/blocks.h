@@ -53,7 +53,7 @@ MARKS static inline void block_check(const struct block *block, size_t old_size)
 
 // The run's bytes, by what its block says.
 static inline size_t block_bytes(const struct run *run) {
-    return run->base - run->start + run->size;
+    return run_kind(run) == RUN_HUGE ? run->mapped : run->base - run->start + run->size;
 }
 
 // Exact pages, the block ends with its run, begins at a multiple of its alignment, and the page map
