@@ -207,13 +207,29 @@ static void check_claims(struct dice *dice) {
 
 // ---- freed twice
 
+struct twice {
+    struct slab *slab;
+    size_t slot;
+};
+
 // The owner frees what another has freed: the drain finds it.
 static void collect_double(void *argument) {
-    (void)argument;
-    struct slab *slab = slab_make(64, 0, SLAB_CURRENT);
-    give(slab, 3);
-    slab_set_live(slab, 0, slab_live(slab, 0) & ~((uint64_t)1 << index_of(slab, 3)));
+    const struct twice *twice = argument;
+    struct slab *slab = twice->slab;
+    uint64_t index = index_of(slab, twice->slot);
+    give(slab, twice->slot);
+    slab_set_live(slab, index / 64, slab_live(slab, index / 64) & ~((uint64_t)1 << index % 64));
     pma_remote_collect(slab);
+}
+
+// It says which slot of which size it was.
+static void check_double(size_t size, unsigned level) {
+    struct twice twice = { slab_make(size, level, SLAB_CURRENT), 0 };
+    twice.slot = slab_slots(twice.slab) - 1;
+    char text[128];
+    (void)snprintf(text, sizeof(text), "free(): double free: %#zx (size %zu, slot %zu)",
+                   (size_t)(twice.slab->run.base + twice.slot * size), size, twice.slot);
+    expect_abort(collect_double, &twice, text);
 }
 
 // ---- threads
@@ -315,7 +331,9 @@ int main(void) {
     check_outcomes();
     check_inbox();
     check_claims(&dice);
-    expect_abort(collect_double, NULL, "free(): double free: 0x");
+    check_double(64, PMA_LEVELS - 1);
+    check_double(4096, 0);
+    check_double(20480, 0);
     unsigned rounds = 60 / slow_factor() + 2;
     for (unsigned round = 0; round < rounds; round++) {
         race(round % 2 == 0, round);

@@ -66,6 +66,9 @@ static void check_rest(void) {
     CHECK(!is_empty(arena));
     pma_arena_rest(arena);
     CHECK(is_empty(arena));
+    for (unsigned i = 0; i < PMA_CLASSES; i++) {
+        CHECK_EQ(arena->bins[i].level, 0);
+    }
     CHECK_EQ(pma_pageheap.live, before);
     CHECK_EQ(arena_check(arena).count, 0);
     pma_arena_rest(arena);
@@ -115,6 +118,22 @@ static void check_rest_of_heat(void) {
     CHECK_EQ(bin->heat, 0);
 }
 
+// Slots that were in a window, but never handed out, are as zero after a rest as before.
+static void check_rest_of_fresh(void) {
+    enum { SIZE = 5120 };
+    struct arena *arena = arena_make(9, 0);
+    struct bin *bin = arena_bin_for(arena, SIZE);
+    unsigned char *first = arena_take(arena, SIZE);
+    REQUIRE(first != NULL);
+    uint64_t fresh = bin->fresh & bin->window;
+    memset(first, 1, SIZE);
+    pma_arena_rest(arena);
+    REQUIRE(pma_arena_refill(arena, bin));
+    CHECK_EQ(bin->fresh & bin->window, fresh);
+    CHECK(arena_give(arena, first));
+    pma_arena_rest(arena);
+}
+
 // ---- shrink
 
 // Pages of free slots between live ones go, and the live ones keep every byte.
@@ -134,6 +153,11 @@ static void check_shrink(void) {
         }
     }
     size_t given = pma_arena_shrink(arena);
+    struct slabs held = arena_check(arena);
+    if (purge_works && size % pma_page_size == 0) {
+        // Of every slab that is left all but the live slots went, and slabs are exact.
+        CHECK_EQ(given, (held.pages << pma_page_shift) - held.live * size);
+    }
     CHECK(!purge_works || given > 0);
     for (size_t i = 0; i < SLOTS; i += 3) {
         CHECK(is_filled(slots[i], (int)(i % 100) + 1, size));
@@ -160,6 +184,12 @@ static void check_shrink(void) {
 
 static void check_tick_of_slabs(void) {
     struct arena *arena = arena_make(5, 0);
+    for (unsigned i = 0; i < PMA_CLASSES; i++) {
+        void *slot = arena_take(arena, i == 0 ? 0 : class_size(i));
+        REQUIRE(slot != NULL && arena_give(arena, slot));
+    }
+    pma_arena_tick(arena);
+    CHECK(is_empty(arena));
     void *kept = arena_take(arena, 200);
     void *freed = arena_take(arena, 3000);
     struct run *run = pagemap_find((uintptr_t)freed);
@@ -222,6 +252,10 @@ static void check_tick_of_pages(void) {
     }
     CHECK(!purge_works || pma_page_size > PMA_SLOT_MAX || dropped > SLOTS / 4);
     arena_check(arena);
+    // As long as as many slots are live, once is enough.
+    uint64_t calls = pma_os_calls();
+    pma_arena_tick(arena);
+    CHECK_EQ(pma_os_calls(), calls);
 }
 
 // ---- recount
@@ -299,6 +333,7 @@ int main(void) {
     check_rest();
     check_rest_of_live();
     check_rest_of_heat();
+    check_rest_of_fresh();
     check_shrink();
     check_tick_of_slabs();
     check_tick_of_cache();

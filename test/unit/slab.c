@@ -139,6 +139,9 @@ static bool is_known(size_t unit, size_t npages) {
 
 static void check_shape(size_t size, struct shape shape) {
     struct slab *slab = slab_make(size, shape);
+    size_t bytes = (size_t)shape.npages << pma_page_shift;
+    CHECK_EQ(pma_slab_span_words(size, shape),
+             ((bytes << shape.shift) + 64 * size - 1) / (64 * size));
     check_layout(slab);
     check_new(slab, size, shape);
     if (!is_known(size >> shape.shift, shape.npages)) {
@@ -195,10 +198,77 @@ static void check_live(uint64_t seed) {
     }
 }
 
+// ---- pages of free slots
+
+// What lies in whole pages of free slots is dropped, if the stretch is long enough; live slots keep
+// every byte.
+static void check_drop(struct dice *dice, size_t size, unsigned level, size_t least) {
+    struct shape shape = pma_class_shape(size, level);
+    struct slab *slab = slab_make(size, shape);
+    size_t bytes = (size_t)shape.npages << pma_page_shift;
+    unsigned char *start = pma_os_map(NULL, bytes);
+    REQUIRE(start != NULL);
+    slab->run.start = slab->run.base = (uintptr_t)start;
+    memset(start, 7, bytes);
+    size_t slots = slab_slots(slab);
+    size_t expected = 0;
+    uintptr_t free_from = slab->run.base;
+    for (size_t slot = 0; slot <= slots; slot++) {
+        uint64_t index = (uint64_t)slot << shape.shift;
+        bool live = slot < slots && dice_below(dice, 16) == 0;
+        if (live) {
+            uint64_t bit = (uint64_t)1 << index % 64;
+            slab_set_live(slab, index / 64, slab_live(slab, index / 64) | bit);
+        }
+        if (live || slot == slots) {
+            uintptr_t to = slab->run.base + slot * size;
+            uintptr_t first = align_up(free_from, pma_page_size);
+            uintptr_t last = align_down(to, pma_page_size);
+            expected += last > first && last - first >= least ? last - first : 0;
+            free_from = to + size;
+        }
+    }
+    CHECK_EQ(pma_slab_drop(slab, least), expected);
+    size_t zeroes = 0;
+    for (size_t at = 0; at < bytes; at++) {
+        zeroes += start[at] == 0;
+    }
+    CHECK_EQ(zeroes, expected);
+    for (size_t slot = 0; slot < slots; slot++) {
+        uint64_t index = (uint64_t)slot << shape.shift;
+        if ((slab_live(slab, index / 64) >> index % 64 & 1) != 0) {
+            CHECK_EQ(start[slot * size] + start[slot * size + size - 1], 14);
+        }
+    }
+    // Nothing is lost when the kernel refuses.
+    memset(start, 8, bytes);
+    pma_os_fail_at(1, true);
+    CHECK_EQ(pma_slab_drop(slab, least), 0);
+    pma_os_fail_at(0, false);
+    CHECK(start[0] == 8 && start[bytes - 1] == 8);
+    CHECK(pma_os_unmap(start, bytes));
+}
+
+static void check_drops(struct dice *dice) {
+    static const size_t sizes[] = { 16, 48, 240, 1024, 2304, 4096, 7168, 16384, 20480, 32768 };
+    void *page = pma_os_map(NULL, pma_page_size);
+    REQUIRE(page != NULL);
+    if (!pma_os_purge(page, pma_page_size)) {
+        return; // an emulator that does not drop pages
+    }
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        for (unsigned level = 0; level < PMA_LEVELS; level += 5) {
+            check_drop(dice, sizes[i], level, pma_page_size);
+            check_drop(dice, sizes[i], level, 4 * pma_page_size);
+        }
+    }
+}
+
 int main(void) {
     static const char *const pages[] = { "4096", "16384", "65536" };
     test_begin(120);
     uint64_t seed = test_seed();
+    struct dice dice = { seed };
     for (size_t i = 0; i < 3; i++) {
         REQUIRE(setenv("PMA_TEST_PAGE", pages[i], 1) == 0);
         pma_os_init();
@@ -206,6 +276,7 @@ int main(void) {
         check_shapes();
         check_far_positions(seed + i);
         check_live(seed + i);
+        check_drops(&dice);
     }
     return test_end();
 }
