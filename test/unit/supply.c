@@ -3,6 +3,7 @@
 
 #include "base.h"
 #include "harness.h"
+#include "meta.h"
 #include "os.h"
 #include "probe.h"
 #include "run.h"
@@ -10,6 +11,17 @@
 #include "supply.h"
 
 #define TAKEN 2000
+
+// The linker puts this in the place of pma_meta_take, see local.mk.
+void *__real_pma_meta_take(enum meta_kind kind, size_t size, size_t alignment);
+void *__wrap_pma_meta_take(enum meta_kind kind, size_t size, size_t alignment);
+static size_t largest = SIZE_MAX; // what may be taken at once
+static size_t pieces;             // how often memory was taken
+
+void *__wrap_pma_meta_take(enum meta_kind kind, size_t size, size_t alignment) {
+    pieces++;
+    return size > largest ? NULL : __real_pma_meta_take(kind, size, alignment);
+}
 
 static struct slab *taken[TAKEN];
 static size_t words_of[TAKEN];
@@ -87,6 +99,22 @@ static void check_refused(struct supply *supply) {
     check_slab(slab, PMA_SLAB_WORDS_MAX);
 }
 
+// Memory is taken in pieces that grow with use; where only small ones can be had, those do.
+static void check_pieces(void) {
+    static struct supply supply;
+    pieces = 0;
+    for (size_t i = 0; i < 1000; i++) {
+        REQUIRE(pma_supply_take(&supply, 3) != NULL);
+    }
+    CHECK_AT_MOST(pieces, 24);
+    largest = 4096;
+    for (size_t i = 0; i < 1000; i++) {
+        REQUIRE(pma_supply_take(&supply, 3) != NULL);
+    }
+    largest = SIZE_MAX;
+    CHECK(pieces > 24);
+}
+
 int main(void) {
     static struct supply supply;
     static struct supply other;
@@ -97,5 +125,6 @@ int main(void) {
     check_again(&supply);
     check_refused(&supply);
     check_refused(&other);
+    check_pieces();
     return test_end();
 }

@@ -58,7 +58,8 @@ struct tally {
     size_t count;
     size_t idle;
     size_t busy;
-    size_t own; // the calling thread's
+    size_t own;     // the calling thread's
+    size_t windows; // of idle ones: slabs that are current
 };
 
 static void tally_visit(struct arena *arena, void *context) {
@@ -67,6 +68,9 @@ static void tally_visit(struct arena *arena, void *context) {
     tally->idle += __atomic_load_n(&arena->idle, __ATOMIC_SEQ_CST);
     tally->busy += __atomic_load_n(&arena->busy, __ATOMIC_RELAXED);
     tally->own += arena == pma_self;
+    for (unsigned i = 0; i < PMA_CLASSES && arena->idle != 0; i++) {
+        tally->windows += arena->bins[i].current != NULL;
+    }
 }
 
 static struct tally tally_take(void) {
@@ -116,6 +120,7 @@ static void check_enter(void) {
     CHECK_EQ(tally.count, 1);
     CHECK_EQ(tally.own, 1);
     CHECK_EQ(tally.idle + tally.busy, 0);
+    CHECK_EQ(pma_arena_shrink_idle(), 0);
     CHECK(pma_lock_none_held());
 }
 
@@ -340,11 +345,13 @@ static void check_late(void) {
     CHECK_EQ(live_bytes(), before);
     CHECK_EQ(tally_take().count, arenas);
     CHECK_EQ(tally_take().idle, arenas - 1);
+    CHECK_EQ(tally_take().windows, 0);
 }
 
 // ---- fork
 
 static struct arena *stopped[2]; // of threads that wait while others fork
+static void *stood[2];           // a slot of each
 static uint32_t go_on;           // atomic
 
 // One thread stands between calls, the other inside a slow path.
@@ -353,6 +360,7 @@ static void *thread_stand(void *argument) {
     void *slot = take(100);
     REQUIRE(slot != NULL);
     stopped[i] = pma_self;
+    stood[i] = slot;
     if (i == 1) {
         REQUIRE(pma_arena_enter() == pma_self);
     }
@@ -367,10 +375,14 @@ static void *thread_stand(void *argument) {
     return NULL;
 }
 
-// In the child the first arena may be had, the second never.
+// In the child the first arena may be had, the second never. Somebody was about to tell the first
+// of a free: what no inbox says is found when it is adopted. And somebody held its adoption lock.
 static void adopt_in_child(void *argument) {
     (void)argument;
+    uint64_t index = slot_index(stood[0]);
+    slab_at(stood[0])->run.remote->bits[index / 64] |= (uint64_t)1 << index % 64;
     pma_thread_after_fork();
+    CHECK(slot_is_live(stood[0]));
     CHECK_EQ(stopped[0]->idle, 1);
     CHECK_EQ(stopped[1]->idle, 0);
     size_t idle = tally_take().idle;
@@ -390,6 +402,8 @@ static void adopt_in_child(void *argument) {
         pma_self = &pma_nobody;
     }
     CHECK(met);
+    struct run *run = pagemap_find((uintptr_t)stood[0]);
+    CHECK(run == NULL || run_kind(run) != RUN_SLAB || !slot_is_live(stood[0]));
 }
 
 static void check_fork(void) {
@@ -401,7 +415,9 @@ static void check_fork(void) {
         REQUIRE(pthread_create(&threads[i], NULL, thread_stand, (void *)i) == 0);
     }
     pthread_barrier_wait(&barrier);
+    lock_lock(&stopped[0]->adoption);
     struct child_end end = run_child(adopt_in_child, NULL, 20);
+    lock_unlock(&stopped[0]->adoption);
     expect_exit(&end, 0, "arenas after fork");
     __atomic_store_n(&go_on, 1, __ATOMIC_RELEASE);
     for (size_t i = 0; i < 2; i++) {
