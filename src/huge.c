@@ -9,7 +9,6 @@
 #include "pageheap.h"
 #include "pagemap.h"
 #include "purge.h"
-#include "region.h"
 #include "tune.h"
 
 struct huge {
@@ -122,7 +121,8 @@ static size_t cut(struct run *run, size_t old_bytes, size_t bytes) {
 
 // In place if the kernel can, else to another place. What may fail is done first: the page map's
 // entries of the new place. The old ends leave the page map before the kernel moves the mapping,
-// since another thread may be given their addresses at once.
+// since another thread may be given their addresses at once. The kernel chooses the place: at
+// random ones each move would touch another page of the page map.
 static bool mapping_grow(struct run *run, size_t bytes) {
     void *old = (void *)run->start;
     size_t old_bytes = run->mapped;
@@ -130,7 +130,7 @@ static bool mapping_grow(struct run *run, size_t bytes) {
         pma_os_remap(old, old_bytes, bytes, NULL) != NULL) {
         pagemap_set(run->start + old_bytes - PMA_GRANULE, NULL);
     } else {
-        void *target = pma_region_reserve_near(bytes);
+        void *target = pma_os_reserve(NULL, bytes);
         if (target == NULL) {
             return false;
         }

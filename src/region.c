@@ -16,7 +16,6 @@ struct regions {
     uintptr_t start;     // growth; of the region that is growing now, 0 before the first
     uintptr_t reserved;  // growth; ours up to here
     uint32_t is_shared;  // atomic; several threads take pages
-    uintptr_t window;    // atomic; where what comes and goes is placed, 0 before the first
     unsigned expansions; // growth; N of the N-th expansion, stops counting at 63
     size_t total;        // atomic; committed bytes, all regions together
     struct lock lock;    // held while pages are handed out
@@ -60,33 +59,18 @@ static uintptr_t random_place(uintptr_t lowest, uintptr_t span, size_t size) {
     return align_down(place & ~((uintptr_t)1 << (PMA_LEAF_SHIFT - 1)), pma_page_size);
 }
 
-static void *reserve_within(uintptr_t lowest, uintptr_t span, size_t size) {
+// Between 4 GiB and 3/4 of what user programs have: the stack and the libraries lie above.
+#define PLACES_SPAN (((uintptr_t)3 << (PMA_ADDRESS_BITS - 2)) - PMA_ADDRESS_LOWEST)
+
+void *pma_region_reserve_somewhere(size_t size) {
     for (int tries = 0; tries < PMA_PLACE_TRIES; tries++) {
-        uintptr_t place = random_place(lowest, span, size);
+        uintptr_t place = random_place(PMA_ADDRESS_LOWEST, PLACES_SPAN, size);
         void *start = place == 0 ? NULL : pma_os_reserve((void *)place, size);
         if (start != NULL) {
             return start;
         }
     }
     return pma_os_reserve(NULL, size);
-}
-
-// Between 4 GiB and 3/4 of what user programs have: the stack and the libraries lie above.
-#define PLACES_SPAN (((uintptr_t)3 << (PMA_ADDRESS_BITS - 2)) - PMA_ADDRESS_LOWEST)
-
-void *pma_region_reserve_somewhere(size_t size) {
-    return reserve_within(PMA_ADDRESS_LOWEST, PLACES_SPAN, size);
-}
-
-// Two threads may choose two windows; that is one more.
-void *pma_region_reserve_near(size_t size) {
-    uintptr_t window = __atomic_load_n(&regions.window, __ATOMIC_RELAXED);
-    if (window == 0) {
-        window = random_place(PMA_ADDRESS_LOWEST, PLACES_SPAN, PMA_NEAR_SPAN);
-        window = align_down(window, (size_t)1 << PMA_LEAF_SHIFT);
-        __atomic_store_n(&regions.window, window, __ATOMIC_RELAXED);
-    }
-    return reserve_within(window, PMA_NEAR_SPAN, size);
 }
 
 static bool is_shared(void) {

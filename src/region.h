@@ -34,10 +34,6 @@ bool pma_region_give(struct extent extent);
 // refused.
 void *pma_region_reserve_somewhere(size_t size);
 
-// The same for what comes and goes: in one part of address space that is random, too, but so small
-// that the page map needs few leaves, however often something is placed there.
-void *pma_region_reserve_near(size_t size);
-
 // Committed bytes, all regions together.
 size_t pma_region_committed(void);
 

@@ -72,9 +72,6 @@
 #define PMA_APART_FRACTION 64
 // A region begins with this much PROT_NONE, or what is needed.
 #define PMA_RESERVE_MIN ((size_t)1 << 20)
-// Huge blocks that move are placed in a part of address space of this size. A leaf of the page map
-// is four mappings and some 16 KiB: with a leaf for each move, 16,000 moves use up all mappings.
-#define PMA_NEAR_SPAN ((size_t)1 << 32)
 // Tries for a free place at a random address before the kernel may choose one.
 #define PMA_PLACE_TRIES 4
 // Memory for descriptors: the least that is reserved and committed at a time, and the fractions of

@@ -239,35 +239,6 @@ static void check_reserve(void) {
     CHECK(pma_region_reserve_somewhere(SIZE_MAX / 2 & ~(PMA_PAGE_MAX - 1)) == NULL);
 }
 
-// The same, but in one part of address space.
-static void check_reserve_near(void) {
-    uintptr_t lowest = UINTPTR_MAX;
-    uintptr_t highest = 0;
-    uintptr_t before = 0;
-    size_t same = 0;
-    for (size_t i = 0; i < 200; i++) {
-        char *start = pma_region_reserve_near(2 * pma_page_size);
-        REQUIRE(start != NULL);
-        CHECK_EQ((uintptr_t)start % pma_page_size, 0);
-        CHECK(!is_readable(start));
-        CHECK(pma_os_commit(start, 2 * pma_page_size));
-        lowest = size_min(lowest, (uintptr_t)start);
-        highest = size_max(highest, (uintptr_t)start);
-        same += (uintptr_t)start >> 24 == before >> 24;
-        before = (uintptr_t)start;
-    }
-    // Where a checker leaves no room the kernel chooses.
-    if (!IS_SANITIZED && !is_under_valgrind()) {
-        CHECK(highest - lowest < PMA_NEAR_SPAN);
-        CHECK_AT_MOST(same, 10);
-    }
-    CHECK(pma_region_reserve_near(2 * PMA_NEAR_SPAN) != NULL || IS_SANITIZED ||
-          is_under_valgrind());
-    pma_os_fail_at(1, true);
-    CHECK(pma_region_reserve_near(pma_page_size) == NULL);
-    pma_os_fail_at(0, false);
-}
-
 // ---- threads
 
 #define THREADS 3
@@ -324,7 +295,6 @@ int main(void) {
         check_in_child(take_under_data, NULL, "a limit on memory");
     }
     check_reserve();
-    check_reserve_near();
     check_threads();
     return test_end();
 }
