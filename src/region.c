@@ -85,7 +85,7 @@ static size_t step_size(void) {
         doubling = pma_page_size << regions.expansions;
     }
     size_t fraction = is_shared() ? PMA_STEP_FRACTION_SHARED : PMA_STEP_FRACTION;
-    return align_up(size_max(doubling, regions.total / fraction), pma_page_size);
+    return align_up(size_max(doubling, pma_region_committed() / fraction), pma_page_size);
 }
 
 // ---- growing, under the growth lock
@@ -131,7 +131,7 @@ static void committed_grow(size_t size) {
 static bool commit_more(size_t need) {
     for (size_t more = size_min(size_max(need, step_size()), regions.reserved - regions.committed);;
          more = wish_less(more, need)) {
-        if (pma_pagemap_prepare(regions.committed, more, regions.total / PMA_LEAF_AHEAD) &&
+        if (pma_pagemap_prepare(regions.committed, more, pma_region_committed() / PMA_LEAF_AHEAD) &&
             pma_os_commit((void *)regions.committed, more)) {
             committed_grow(more);
             return true;
@@ -149,7 +149,7 @@ static bool extend_more(size_t need) {
         return false;
     }
     for (size_t more = size_max(need, step_size());; more = wish_less(more, need)) {
-        if (pma_pagemap_prepare(regions.reserved, more, regions.total / PMA_LEAF_AHEAD) &&
+        if (pma_pagemap_prepare(regions.reserved, more, pma_region_committed() / PMA_LEAF_AHEAD) &&
             pma_os_map((void *)regions.reserved, more) != NULL) {
             regions.reserved += more;
             committed_grow(more);
