@@ -113,7 +113,7 @@ size_t pma_remote_collect(struct slab *slab) {
         count += bits_count(freed);
     }
     // A thread that frees the last slot meanwhile saw an incomplete word and went away: the caller
-    // looks after this.
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    // looks after this. A read-modify-write rather than a fence, which thread checkers do not know.
+    __atomic_fetch_or(&slab->run.remote->queued, 0, __ATOMIC_SEQ_CST);
     return count;
 }
