@@ -2,7 +2,7 @@
 # Searches the models of this folder with spin: every state that can be reached, in small instances that differ in what
 # they leave out. A variant with one step made wrong must fail, and at the assertion that names what the step is for: so
 # the models are known to be able to fail. Without arguments in a minute or two; with --long larger instances too, which
-# take ten minutes and 4 GiB. To see how a variant fails:
+# take five minutes and 1.2 GiB. To see how a variant fails:
 #     spin -DWRONG=NO_RETRY -a remote.pml && cc -DSAFETY -o pan pan.c && ./pan && spin -DWRONG=NO_RETRY -t -p remote.pml
 set -u
 
