@@ -69,7 +69,7 @@
 #define PMA_STEP_FRACTION_SHARED 24
 // What a thread maps for itself while another has the heap grow: a step like the first of them, or
 // this fraction of what is committed.
-#define PMA_APART_FRACTION 64
+#define PMA_APART_FRACTION 16
 // A region begins with this much PROT_NONE, or what is needed.
 #define PMA_RESERVE_MIN ((size_t)1 << 20)
 // Tries for a free place at a random address before the kernel may choose one.
@@ -78,8 +78,8 @@
 // the sum beyond.
 #define PMA_META_RESERVE ((size_t)1 << 19)
 #define PMA_META_COMMIT ((size_t)1 << 15)
-#define PMA_META_RESERVE_FRACTION 2
-#define PMA_META_COMMIT_FRACTION 2
+#define PMA_META_RESERVE_FRACTION 1
+#define PMA_META_COMMIT_FRACTION 1
 
 // ---- page heap
 
