@@ -5,6 +5,7 @@
 #include "base.h"
 #include "harness.h"
 #include "huge.h"
+#include "limits.h"
 #include "malloc.h"
 #include "meta.h"
 #include "os.h"
@@ -127,8 +128,9 @@ static void check_closed(void) {
     }
     pma_alloc_trim();
     struct stats after = collect();
-    CHECK(after.closed_bytes >= full.closed_bytes + PMA_CLOSE_MIN);
-    CHECK_AT_MOST(after.committed, full.committed - PMA_CLOSE_MIN);
+    // Where a checker leaves room for short regions only, there are no long runs.
+    CHECK(IS_SANITIZED || after.closed_bytes >= full.closed_bytes + PMA_CLOSE_MIN);
+    CHECK(IS_SANITIZED || after.committed <= full.committed - PMA_CLOSE_MIN);
     CHECK_EQ(after.slots_live, before.slots_live);
     CHECK(after.dirty_runs == 0 || after.dirty_bytes > 0);
     CHECK_EQ(after.clean_runs == 0, after.clean_bytes == 0);
