@@ -303,6 +303,43 @@ static void check_count(void) {
     CHECK_EQ(pma_pageheap.dirty, dirty);
 }
 
+// ---- thrift
+
+// Descriptors come back: however often pages are taken and given, there are no more of them.
+static void check_descriptors(void) {
+    struct pages pages[8];
+    size_t meta = 0;
+    for (int round = 0; round < 3000; round++) {
+        for (size_t i = 0; i < 8; i++) {
+            REQUIRE(pma_pageheap_take(0, 1 + i, 1, &stream, &pages[i]));
+        }
+        for (size_t i = 0; i < 8; i++) {
+            pma_pageheap_give(pages[i]);
+        }
+        if (round == 10) {
+            meta = pma_meta_committed();
+        }
+    }
+    CHECK_EQ(pma_meta_committed(), meta);
+    check_all();
+}
+
+// Closed runs are opened again before the heap grows.
+static void check_reopened(void) {
+    struct pages pages;
+    size_t npages = 2 * PMA_CLOSE_MIN >> pma_page_shift;
+    REQUIRE(pma_pageheap_take(0, npages, 1, &stream, &pages));
+    pma_pageheap_give(pages);
+    pma_purge(true);
+    CHECK(pma_pageheap.shards[0].pages[RUN_CLOSED - RUN_DIRTY] >= npages);
+    size_t committed = pma_region_committed();
+    REQUIRE(pma_pageheap_take(0, npages, 1, &stream, &pages));
+    CHECK_EQ(pma_region_committed(), committed);
+    CHECK(pages.zero && is_writable((void *)pages.start));
+    pma_pageheap_give(pages);
+    check_all();
+}
+
 // ---- other shards
 
 // When the kernel refuses more, what is free in any shard must do.
@@ -445,6 +482,8 @@ int main(void) {
     check_limits();
     check_count();
     check_extend();
+    check_descriptors();
+    check_reopened();
     check_at_random(&dice, false);
     check_at_random(&dice, true);
     give_all();
