@@ -96,9 +96,7 @@ static void slab_release(struct arena *arena, struct slab *slab, uint64_t state)
     slab_bury(arena, slab);
 }
 
-// Looks at a slab that the owner has just changed. A thread that frees a slab's last slot may have
-// looked before the change and gone away, and the owner may sleep from now on.
-static void slab_look_again(struct arena *arena, struct slab *slab) {
+void pma_slab_look_again(struct arena *arena, struct slab *slab) {
     for (;;) {
         uint64_t state = slab_load_state(slab);
         if (slab_state_of(state) == SLAB_GONE) {
@@ -169,14 +167,14 @@ static void slab_detach(struct arena *arena, struct slab *slab) {
     slab->run.count = slots_wanted(slab);
     slab->run.bias = (uint32_t)slab_slots(slab) - slab->run.count;
     slab_set_state(slab, SLAB_DETACHED);
-    slab_look_again(arena, slab);
+    pma_slab_look_again(arena, slab);
 }
 
 // The current slab is used no more: what is live in it keeps it until that is freed.
 static void slab_retire(struct arena *arena, struct slab *slab) {
     slab->run.count = (uint32_t)pma_slab_count_live(slab);
     slab_set_state(slab, SLAB_DETACHED);
-    slab_look_again(arena, slab);
+    pma_slab_look_again(arena, slab);
 }
 
 static void slab_collect(struct slab *slab) {
@@ -194,7 +192,7 @@ void pma_slab_leave(struct arena *arena, struct slab *slab) {
     } else {
         slab_set_state(slab, SLAB_ATTACHED);
         queue_append(slab_bin(slab), slab);
-        slab_look_again(arena, slab);
+        pma_slab_look_again(arena, slab);
     }
 }
 
@@ -292,11 +290,12 @@ void pma_slab_settle(struct arena *arena, struct slab *slab, uint64_t state, uin
         slab_release(arena, slab, state);
     } else if (slab_state_of(state) == SLAB_ATTACHED) {
         slab->run.count = live;
+        pma_slab_look_again(arena, slab);
     } else if (slab_change_state(slab, state, SLAB_ATTACHED)) {
         slab->run.count = live;
         slab->run.bias = 0;
         queue_append(slab_bin(slab), slab);
-        slab_look_again(arena, slab);
+        pma_slab_look_again(arena, slab);
     } else {
         slab_bury(arena, slab);
     }
@@ -308,9 +307,14 @@ void pma_arena_notice(struct arena *arena, struct slab *slab) {
     if (++arena->notices == PMA_NOTICES) {
         arena->clock_skip = 0;
     }
-    if (slab_is_settled(state)) {
+    if (slab_state_of(state) != SLAB_CURRENT) {
         arena->busy = 1;
-        pma_slab_settle(arena, slab, state, slab->run.bias);
+        // A thread that freed another slot before may have stalled, seen the slab empty and claimed it.
+        if (slab_state_of(state) == SLAB_GONE) {
+            slab_bury(arena, slab);
+        } else {
+            pma_slab_settle(arena, slab, state, slab->run.bias);
+        }
         arena->busy = 0;
     }
 }
@@ -332,7 +336,7 @@ static void slab_drain(struct arena *arena, struct slab *slab) {
         pma_slab_settle(arena, slab, state, slab->run.count + slab->run.bias - freed);
     } else {
         slab->run.count -= freed;
-        slab_look_again(arena, slab);
+        pma_slab_look_again(arena, slab);
     }
 }
 

@@ -159,6 +159,10 @@ struct slab *pma_slab_with_room(struct arena *arena, struct bin *bin);
 // A current slab that is not its bin's, or no more, goes to the queue, or away if it is empty.
 void pma_slab_leave(struct arena *arena, struct slab *slab);
 
+// Looks at a slab that the owner has just changed. A thread that frees a slab's last slot may have
+// looked before the change and gone away, and the owner may sleep from now on.
+void pma_slab_look_again(struct arena *arena, struct slab *slab);
+
 // So many slots are live in a slab that is not current, and was seen in this state: it is empty, or
 // it has room, or is still nearly full.
 void pma_slab_settle(struct arena *arena, struct slab *slab, uint64_t state, uint32_t live);

@@ -7,6 +7,10 @@
 #include "os.h"
 #include "pagemap.h"
 
+// The mark of a slab in an inbox. A forked child has a new one, since threads that are gone in it
+// may have set the old one and not come to push the slab.
+static uint32_t generation = 1;
+
 void pma_slab_give_pages(struct pages pages) {
     pma_pagemap_fill(pages.start, (size_t)pages.npages << pma_page_shift, NULL);
     pma_pageheap_give(pages);
@@ -66,7 +70,8 @@ enum remote_outcome pma_remote_free(struct slab *slab, uint64_t index, struct in
     }
     // From here on the slab may go away at any moment, but its descriptor stays one of the same
     // arena.
-    bool pushed = old == 0 && __atomic_exchange_n(&remote->queued, 1, __ATOMIC_SEQ_CST) == 0;
+    bool pushed = old == 0 &&
+                  __atomic_exchange_n(&remote->queued, generation, __ATOMIC_SEQ_CST) != generation;
     if (pushed) {
         inbox_push(inbox, slab);
     }
@@ -77,8 +82,15 @@ enum remote_outcome pma_remote_free(struct slab *slab, uint64_t index, struct in
     return pushed ? REMOTE_PUSHED : REMOTE_DONE;
 }
 
-void pma_inbox_forget(struct inbox *inbox) {
-    __atomic_store_n(&inbox->head, NULL, __ATOMIC_SEQ_CST);
+void pma_remote_after_fork(void) {
+    generation++;
+}
+
+void pma_inbox_after_fork(struct inbox *inbox) {
+    struct slab *slab = __atomic_load_n(&inbox->head, __ATOMIC_RELAXED);
+    for (; slab != NULL; slab = slab->run.remote->next) {
+        __atomic_store_n(&slab->run.remote->queued, generation, __ATOMIC_RELAXED);
+    }
 }
 
 struct slab *pma_inbox_take_all(struct inbox *inbox) {

@@ -99,28 +99,25 @@ void pma_arena_tick(struct arena *arena) {
 // In a forked child, threads are gone that may have stopped between two stores of a fast path, or
 // between setting a remote bit and putting the slab into the inbox. live and the remote bits are
 // the truth; what follows from them is set again. A slot that was in neither live nor the window is
-// found by a later refill.
+// found by a later refill. Other threads of the child may free meanwhile: what they mark stays.
 static void slab_recount(struct run *run, void *context) {
     struct arena *arena = context;
     if (run_kind(run) != RUN_SLAB || run->owner != arena) {
         return;
     }
     struct slab *slab = slab_of(run);
-    __atomic_store_n(&run->remote->queued, 0, __ATOMIC_SEQ_CST);
     pma_remote_collect(slab);
     uint64_t state = slab_load_state(slab);
-    if (!slab_is_settled(state)) {
-        return;
-    }
     uint32_t live = (uint32_t)pma_slab_count_live(slab);
     if (slab_state_of(state) == SLAB_DETACHED && live > run->bias) {
         run->count = live - run->bias;
-    } else {
+    } else if (slab_is_settled(state)) {
         pma_slab_settle(arena, slab, state, live);
+        return;
     }
+    pma_slab_look_again(arena, slab);
 }
 
 void pma_arena_recount(struct arena *arena) {
-    pma_inbox_forget(&arena->inbox);
     pma_pagemap_walk(slab_recount, arena);
 }

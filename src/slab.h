@@ -41,8 +41,8 @@ _Static_assert(offsetof(struct slab, live) == 112, "two live words share the hot
 struct remote {
     uint64_t state;    // atomic; see slab_state_of
     struct slab *next; // atomic; in an inbox
-    uint32_t
-        queued; // atomic; 1: in an inbox, or about to be; only the drainer who takes it out sets 0
+    // atomic; remote.c's generation: in an inbox, or about to be; the drainer sets 0
+    uint32_t queued;
     uint64_t bits[]; // atomic; slots freed remotely, word by word
 };
 

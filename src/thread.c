@@ -213,11 +213,13 @@ static void stream_after_fork(struct arena *arena) {
 // it again.
 void pma_thread_after_fork(void) {
     threads.idle = NULL;
+    pma_remote_after_fork();
     for (struct arena *arena = arenas_first(); arena != NULL; arena = arena->all_next) {
         pma_lock_reset(&arena->adoption);
         stream_after_fork(arena);
         // The forking thread's own too, unless there never was another thread to free into it.
         arena->recount |= threads.count > 1;
+        pma_inbox_after_fork(&arena->inbox);
         if (arena == pma_self || arena->busy != 0) {
             continue;
         }

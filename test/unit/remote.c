@@ -120,8 +120,19 @@ static void check_outcomes(void) {
     CHECK_EQ(pma_remote_collect(slab), 0);
     CHECK_EQ(give(slab, 61), REMOTE_PUSHED);
     CHECK_EQ(give(slab, 60), REMOTE_NOT_LIVE);
-    pma_inbox_forget(&inbox);
-    CHECK(inbox_is_empty(&inbox));
+    // In a forked child what is in the inbox stays there, once.
+    pma_remote_after_fork();
+    pma_inbox_after_fork(&inbox);
+    CHECK_EQ(give(slab, 101), REMOTE_DONE);
+    CHECK(pma_inbox_take_all(&inbox) == slab);
+    // Marked by a thread that is gone, and in no inbox: pushed again.
+    CHECK_EQ(pma_remote_collect(slab), 2);
+    CHECK_EQ(give(slab, 20), REMOTE_DONE);
+    CHECK_EQ(pma_remote_collect(slab), 1);
+    pma_remote_after_fork();
+    pma_inbox_after_fork(&inbox);
+    CHECK_EQ(give(slab, 21), REMOTE_PUSHED);
+    CHECK(pma_inbox_take_all(&inbox) == slab && pma_inbox_next(slab) == NULL);
 }
 
 // A stack of slabs, each of them once.
