@@ -23,14 +23,9 @@
 
 // Newer than the oldest headers we build with; the numbers are those of most ports, and of all that
 // have a raw entry below.
-enum {
-    PMA_MAP_FIXED_NOREPLACE = 0x100000,
-    PMA_MADV_WIPEONFORK = 18,
-    PMA_MADV_POPULATE_WRITE = 23,
-    PMA_MADV_NONE = -1,
-    PMA_GRND_NONBLOCK = 1,
-    PMA_GRND_INSECURE = 4
-};
+enum { PMA_MAP_FIXED_NOREPLACE = 0x100000 };
+enum { PMA_MADV_WIPEONFORK = 18, PMA_MADV_POPULATE_WRITE = 23, PMA_MADV_NONE = -1 };
+enum { PMA_GRND_NONBLOCK = 1, PMA_GRND_INSECURE = 4 };
 
 // Without MAP_NORESERVE: pages that nobody can write are not charged anyway, and mappings that
 // differ in it do not merge with their neighbours.
@@ -170,12 +165,27 @@ void pma_os_init(void) {
 
 // ---- mappings
 
+// What one thread unmaps another may be given by the kernel, which orders the two. The thread
+// sanitizer does not see that, since the kernel is entered behind its back: it is told.
+#ifdef __SANITIZE_THREAD__
+extern void __tsan_acquire(void *address), __tsan_release(void *address);
+static char addresses;
+#define addresses_leave() __tsan_release(&addresses)
+#define addresses_come() __tsan_acquire(&addresses)
+#else
+#define addresses_leave() (void)0
+#define addresses_come() (void)0
+#endif
+
 static bool unmap(uintptr_t start, size_t size) {
+    addresses_leave();
     return size == 0 || !is_error(enter(SYS_munmap, (long)start, (long)size, 0, 0, 0, 0));
 }
 
 static long map(uintptr_t start, size_t size, int protection, int flags) {
-    return enter(SYS_mmap, (long)start, (long)size, protection, flags, -1, 0);
+    long result = enter(SYS_mmap, (long)start, (long)size, protection, flags, -1, 0);
+    addresses_come();
+    return result;
 }
 
 // Where the page of the test build is larger than the kernel's, the kernel's choice is not aligned
@@ -243,14 +253,14 @@ bool pma_os_unmap(void *start, size_t size) {
 void *pma_os_remap(void *start, size_t old_size, size_t new_size, void *target) {
     if (fails()) {
         // As the kernel does before it looks whether there is memory.
-        if (target != NULL) {
-            unmap((uintptr_t)target, new_size);
-        }
+        unmap((uintptr_t)target, target == NULL ? 0 : new_size);
         return NULL;
     }
     long flags = target == NULL ? 0 : MREMAP_MAYMOVE | MREMAP_FIXED;
+    addresses_leave();
     long result =
         enter(SYS_mremap, (long)start, (long)old_size, (long)new_size, flags, (long)target, 0);
+    addresses_come();
     return is_error(result) ? NULL : (void *)result;
 }
 

@@ -78,7 +78,7 @@
 // the sum beyond.
 #define PMA_META_RESERVE ((size_t)1 << 19)
 #define PMA_META_COMMIT ((size_t)1 << 15)
-#define PMA_META_RESERVE_FRACTION 1
+#define PMA_META_RESERVE_FRACTION 2
 #define PMA_META_COMMIT_FRACTION 1
 
 // ---- page heap

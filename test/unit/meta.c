@@ -112,7 +112,7 @@ static void check_child(unsigned char *wiped) {
 static void take_unwiped(void *argument) {
     (void)argument;
     CHECK(pma_meta_is_wiped());
-    for (uint64_t n = 1; n < 16; n++) {
+    for (uint64_t n = 1; n < 40; n++) {
         pma_os_fail_at(n, false);
         unsigned char *start = pma_meta_take(META_WIPED, PMA_META_RESERVE, 16);
         pma_os_fail_at(0, false);
