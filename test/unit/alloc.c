@@ -45,6 +45,11 @@ static void check_block(size_t size) {
         block[0] = block[usable - 1] = 0x5a;
     }
     CHECK_EQ(usable == 0, size == 0);
+    // As large as it is, it stays where it is; only a run of this size would become a mapping.
+    unsigned char *resized = usable > 0 ? pma_alloc_resized("test", block, usable) : block;
+    CHECK(resized == block || usable == PMA_HUGE_MIN);
+    block = resized;
+    CHECK_EQ(pma_self->busy, 0);
     pma_free(block);
 }
 
@@ -275,6 +280,31 @@ static void use_under_limit(void *argument) {
 
 // ---- giving back
 
+// What lay unused for a second goes back while the thread makes calls.
+static void check_tick(void) {
+    static void *blocks[100];
+    for (size_t i = 0; i < 100; i++) {
+        blocks[i] = pma_malloc(30000);
+        REQUIRE(blocks[i] != NULL);
+        memset(blocks[i], 1, 30000);
+    }
+    for (size_t i = 0; i < 100; i++) {
+        pma_free(blocks[i]);
+    }
+    size_t dirty = pma_pageheap.dirty;
+    CHECK(dirty > 0);
+    for (int round = 0; round < 25; round++) {
+        struct timespec rest = { 0, 100000000 };
+        REQUIRE(nanosleep(&rest, NULL) == 0);
+        for (int i = 0; i < 3000; i++) {
+            pma_free(pma_malloc(100));
+        }
+    }
+    // But for what the thread itself just let go of.
+    CHECK_AT_MOST(pma_pageheap.dirty, dirty / 4);
+    CHECK_EQ(pma_self->cache.bytes, 0);
+}
+
 static void check_trim(void) {
     static void *blocks[4000];
     pma_alloc_trim();
@@ -284,9 +314,14 @@ static void check_trim(void) {
         memset(blocks[i], 1, i * 9);
     }
     for (size_t i = 0; i < 4000; i++) {
-        pma_free(blocks[i]);
+        if (i < 2000) {
+            pma_free(blocks[i]);
+        } else {
+            pma_alloc_free("test", blocks[i]);
+        }
     }
     CHECK(pma_alloc_trim());
+    CHECK_EQ(pma_self->busy, 0);
     CHECK(!pma_alloc_trim());
     CHECK_AT_MOST(live_bytes(), before);
     pma_verify();
@@ -411,6 +446,10 @@ int main(void) {
     check_resized(&dice);
     check_growth();
     check_trim();
+    void *page = pma_os_map(NULL, pma_page_size);
+    if (page != NULL && pma_os_purge(page, pma_page_size)) {
+        check_tick();
+    }
     check_refused();
     check_threads(dice_draw(&dice));
     return test_end();

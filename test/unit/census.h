@@ -55,6 +55,19 @@ static inline void census_neighbours(const struct run *before, const struct run 
               "free neighbours at %#zx are not joined", (size_t)run->start);
 }
 
+// Between its first page and its last granule nothing of a run is entered; a slab enters all.
+static inline void census_inside(const struct run *run) {
+    struct run *expected = run_kind(run) == RUN_SLAB ? pagemap_find(run->start) : NULL;
+    uintptr_t from = run->start + pma_page_size;
+    uintptr_t to = run->start + census_bytes(run) - PMA_GRANULE;
+    size_t wrong = 0;
+    for (uintptr_t at = from; at < to; at += PMA_GRANULE) {
+        wrong += pagemap_find(at) != expected;
+    }
+    CHECK_SAY(wrong == 0, "%zu granules in the run at %#zx are entered wrongly", wrong,
+              (size_t)run->start);
+}
+
 // Both ends of a run are entered; of one in use all of its first page is, since a block may begin
 // anywhere in it.
 static inline void census_ends(const struct run *run) {
@@ -76,6 +89,7 @@ static inline void census_take(struct census *census) {
         REQUIRE(kind < RUN_KINDS);
         census->kinds[kind]++;
         census_ends(run);
+        census_inside(run);
         if (i > 0) {
             census_neighbours(census->runs[i - 1], run);
         }

@@ -44,6 +44,8 @@ static void check_pieces(struct dice *dice) {
         pieces[i] = (struct piece){ start, size };
         sum += size;
         CHECK_AT_MOST(sum, pma_meta_committed());
+        // What is committed ahead of use is a fraction, or little.
+        CHECK_AT_MOST(pma_meta_committed(), 2 * sum + 4 * PMA_META_RESERVE);
     }
     CHECK(pma_lock_none_held());
     qsort(pieces, count, sizeof(pieces[0]), piece_order);

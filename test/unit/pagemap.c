@@ -141,11 +141,12 @@ static void enter(size_t i, bool whole, struct run *run) {
 
 // Slabs and other runs over several leaves, each met once however many of its granules are entered.
 static void check_walk(struct dice *dice) {
-    uintptr_t at = BORDER + 16 * LEAF_SPAN - 100 * pma_page_size;
+    // The first begins where a leaf does.
+    uintptr_t at = BORDER + 16 * LEAF_SPAN;
     bool whole[WALKED];
     pma_pagemap_walk(count_visit, &visits);
     for (size_t i = 0; i < WALKED; i++) {
-        at += dice_below(dice, 3) == 0 ? dice_below(dice, LEAF_SPAN) : 0;
+        at += i > 0 && dice_below(dice, 3) == 0 ? dice_below(dice, LEAF_SPAN) : 0;
         at = align_up(at, pma_page_size);
         walked[i].start = at;
         walked[i].npages = 1 + (uint32_t)dice_below(dice, 20);
@@ -231,11 +232,16 @@ static void check_refused(void) {
 
 // A leaf costs address space; what can be written of it is what was prepared.
 static void check_thrift(void) {
-    uintptr_t start = BORDER + 256 * LEAF_SPAN;
-    REQUIRE(pma_pagemap_prepare(start, pma_page_size, 0));
+    // The fifth piece of a leaf, and nothing of its neighbours.
+    size_t entries = PMA_LEAF_PIECE / sizeof(struct run *);
+    uintptr_t start = BORDER + 256 * LEAF_SPAN + 4 * entries * PMA_GRANULE;
+    REQUIRE(pma_pagemap_prepare(start, entries * PMA_GRANULE, 0));
     struct leaf *leaf = pma_pagemap.top[start >> PMA_LEAF_SHIFT];
     REQUIRE(leaf != NULL);
-    CHECK(is_writable(&leaf->entries[0]));
+    CHECK(is_writable(&leaf->entries[4 * entries]));
+    CHECK(is_writable(&leaf->entries[5 * entries - 1]));
+    CHECK(!is_writable(&leaf->entries[4 * entries - 1]));
+    CHECK(!is_writable(&leaf->entries[5 * entries]));
     CHECK(is_writable(&leaf->next));
     struct run **far = &leaf->entries[PMA_LEAF_ENTRIES - 1];
     CHECK(is_readable(far) && !is_writable(far));

@@ -156,12 +156,47 @@ static size_t number_behind(const char *place, const char *attribute) {
     return strtoull(found + strlen(attribute), NULL, 10);
 }
 
-// The last elements are those of the whole process.
+// The elements of the GNU C library's report, in its order.
+static void check_elements(void) {
+    static const char *const elements[] = {
+        "<malloc version=\"1\">\n<heap nr=\"0\">\n<sizes>\n</sizes>\n",
+        "<total type=\"fast\" count=\"0\" size=\"0\"/>\n",
+        "<total type=\"rest\" count=\"",
+        "<system type=\"current\" size=\"",
+        "<system type=\"max\" size=\"",
+        "<aspace type=\"total\" size=\"",
+        "<aspace type=\"mprotect\" size=\"",
+        "</heap>\n<total type=\"fast\" count=\"0\" size=\"0\"/>\n",
+        "<total type=\"rest\" count=\"",
+        "<total type=\"mmap\" count=\"",
+        "<system type=\"current\" size=\"",
+        "<system type=\"max\" size=\"",
+        "<aspace type=\"total\" size=\"",
+        "<aspace type=\"mprotect\" size=\"",
+        "</malloc>\n",
+    };
+    const char *at = text;
+    for (size_t i = 0; i < sizeof(elements) / sizeof(elements[0]); i++) {
+        CHECK_SAY(strncmp(at, elements[i], strlen(elements[i])) == 0, "no %s here: %s", elements[i],
+                  at);
+        at += strlen(elements[i]);
+        // The numbers up to the end of the line.
+        if (at[-1] != '\n') {
+            REQUIRE(strchr(at, '\n') != NULL);
+            at = strchr(at, '\n') + 1;
+        }
+    }
+    CHECK_EQ(*at, '\0');
+}
+
+// The last elements are those of the whole process; the one heap's are the same, without what has a
+// mapping of its own.
 static void check_xml(void) {
     struct stats stats;
     xml_take();
     pma_stats_collect(&stats);
     check_well_formed();
+    check_elements();
     const char *whole = strstr(text, "</heap>");
     REQUIRE(whole != NULL);
     const char *mapped = strstr(whole, "<total type=\"mmap\"");
@@ -174,6 +209,9 @@ static void check_xml(void) {
     CHECK_EQ(number_behind(rest, " size=\""),
              stats.committed - stats.slots_bytes - stats.large_bytes);
     CHECK_EQ(number_behind(system, " size=\""), stats.committed + stats.huge_bytes);
+    const char *rest_of_heap = strstr(text, "<total type=\"rest\"");
+    CHECK_EQ(number_behind(rest_of_heap, " count=\""), number_behind(rest, " count=\""));
+    CHECK_EQ(number_behind(rest_of_heap, " size=\""), number_behind(rest, " size=\""));
 }
 
 int main(void) {

@@ -112,6 +112,42 @@ static void check_large_and_huge(void) {
     check_whole(&after);
 }
 
+static void count_free(struct run *run, void *context) {
+    size_t *counts = context;
+    counts[run_kind(run)]++;
+}
+
+static void check_runs(void) {
+    size_t counts[RUN_PURGING + 1] = { 0 };
+    void *blocks[100];
+    for (size_t i = 0; i < 100; i++) {
+        blocks[i] = pma_malloc(60000);
+        REQUIRE(blocks[i] != NULL);
+    }
+    // Every fourth stays, so that free runs do not join.
+    for (size_t i = 0; i < 100; i++) {
+        if (i % 4 != 0) {
+            pma_free(blocks[i]);
+        }
+    }
+    struct stats stats = collect();
+    pma_pagemap_walk(count_free, counts);
+    CHECK(stats.dirty_runs > 0);
+    CHECK_EQ(stats.dirty_runs, counts[RUN_DIRTY]);
+    CHECK_EQ(stats.clean_runs, counts[RUN_CLEAN]);
+    CHECK_EQ(stats.slabs, counts[RUN_SLAB]);
+    CHECK_EQ(stats.large, counts[RUN_LARGE]);
+    pma_alloc_trim();
+    memset(counts, 0, sizeof(counts));
+    stats = collect();
+    pma_pagemap_walk(count_free, counts);
+    CHECK_EQ(stats.dirty_runs, counts[RUN_DIRTY]);
+    CHECK_EQ(stats.clean_runs, counts[RUN_CLEAN]);
+    for (size_t i = 0; i < 100; i += 4) {
+        pma_free(blocks[i]);
+    }
+}
+
 // What was closed is no memory of the process, until it is opened again.
 static void check_closed(void) {
     struct stats before = collect();
@@ -208,6 +244,7 @@ int main(void) {
     check_nothing();
     check_slots();
     check_large_and_huge();
+    check_runs();
     check_closed();
     check_arenas();
     check_at_random(&dice);
