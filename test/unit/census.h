@@ -62,7 +62,10 @@ static inline void census_inside(const struct run *run) {
     uintptr_t to = run->start + census_bytes(run) - PMA_GRANULE;
     size_t wrong = 0;
     for (uintptr_t at = from; at < to; at += PMA_GRANULE) {
-        wrong += pagemap_find(at) != expected;
+        const struct run *found = pagemap_find(at);
+        // A huge block that was unmapped there may have left its tombstone, which is nowhere.
+        wrong += found != expected &&
+                 (found == NULL || run_kind(found) != RUN_UNUSED || found->start != 0);
     }
     CHECK_SAY(wrong == 0, "%zu granules in the run at %#zx are entered wrongly", wrong,
               (size_t)run->start);
