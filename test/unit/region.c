@@ -119,6 +119,32 @@ static void take_at_random(void *argument) {
     check_apart(count);
 }
 
+// Where something else lies behind a region, another one is begun; the last pages are handed out
+// before, though they may be fewer than were asked for.
+static void take_before_walls(void *argument) {
+    (void)argument;
+    size_t fewer = 0;
+    for (size_t walls = 0; walls < 12; walls++) {
+        size_t need = (5 + walls % 4) * pma_page_size;
+        struct extent extent = take(pma_page_size, pma_page_size);
+        REQUIRE(extent.size > 0);
+        uintptr_t start = extent.start;
+        uintptr_t wall = start + pma_page_size;
+        while (pma_os_reserve((void *)wall, pma_page_size) == NULL) {
+            wall += pma_page_size;
+        }
+        do {
+            extent = take(need, need);
+            REQUIRE(extent.size > 0);
+            check_extent(extent, need);
+            fewer += extent.size < need;
+        } while (extent.start > start && extent.start < wall);
+    }
+    CHECK(fewer > 0);
+    CHECK_AT_MOST(pma_region_committed() - handed,
+                  size_max(PMA_STEP_MAX, 2 * pma_page_size) + pma_page_size);
+}
+
 // ---- giving back
 
 static void give_top(void *argument) {
@@ -292,6 +318,7 @@ int main(void) {
     check_in_child(grow, NULL, "growth");
     check_in_child(grow, &dice, "growth for several threads");
     check_in_child(take_at_random, &dice, "extents");
+    check_in_child(take_before_walls, NULL, "walls");
     check_in_child(give_top, NULL, "giving back");
     check_in_child(take_refused, &dice, "calls that fail");
     if (limits_work()) {
