@@ -6,12 +6,16 @@
 #include "base.h"
 #include "fatal.h"
 #include "harness.h"
+#include "huge.h"
 #include "init.h"
 #include "lock.h"
 #include "malloc.h"
+#include "meta.h"
 #include "os.h"
 #include "pageheap.h"
+#include "pagemap.h"
 #include "random.h"
+#include "region.h"
 #include "thread.h"
 
 #include <pthread.h>
@@ -78,7 +82,8 @@ static void start_together(void *argument) {
 // ---- the seed
 
 static void allocate_with_seed(void *argument) {
-    REQUIRE(setenv("PAMALLOC_OPTIONS", argument, 1) == 0);
+    REQUIRE(argument == NULL ? unsetenv("PAMALLOC_OPTIONS") == 0
+                             : setenv("PAMALLOC_OPTIONS", argument, 1) == 0);
     pma_is_ready = 0;
     pma_init();
     struct stream stream;
@@ -105,9 +110,80 @@ static void check_seed(void) {
     CHECK(strncmp(ends[0].text, ends[2].text, 20) != 0);
     CHECK(strstr(ends[0].text, "[seed 0x0000000000001234]") != NULL);
     CHECK(strstr(ends[2].text, "[seed 0x0000000000001235]") != NULL);
+    // Without it, each run draws its own.
+    ends[0] = run_child(allocate_with_seed, NULL, 20);
+    ends[1] = run_child(allocate_with_seed, NULL, 20);
+    CHECK(strcmp(ends[0].text, ends[1].text) != 0);
 }
 
 // ---- fork
+
+// Registered before the library's own handlers, since the linker sorts constructors by this number:
+// so this runs after them, when all locks are held.
+static uint32_t forks_seen;
+static uint32_t locks_free; // that were not held then
+
+static void look_at_locks(void) {
+    struct lock *locks[6 + PMA_SHARDS_MAX] = { pma_thread_lock(),        pma_huge_lock(),
+                                               pma_region_growth_lock(), pma_region_lock(),
+                                               pma_meta_lock(),          pma_pagemap_lock() };
+    for (unsigned i = 0; i < pma_pageheap.nshards; i++) {
+        locks[6 + i] = &pma_pageheap.shards[i].lock;
+    }
+    forks_seen++;
+    for (unsigned i = 0; i < 6 + pma_pageheap.nshards; i++) {
+        locks_free += __atomic_load_n(&locks[i]->state, __ATOMIC_RELAXED) == 0;
+    }
+}
+
+__attribute__((constructor(101))) static void register_first(void) {
+    REQUIRE(pthread_atfork(look_at_locks, NULL, NULL) == 0);
+}
+
+static void do_nothing(void *argument) {
+    (void)argument;
+}
+
+static void check_all_locks(void) {
+    forks_seen = locks_free = 0;
+    struct child_end end = run_child(do_nothing, NULL, 20);
+    expect_exit(&end, 0, "a child");
+    CHECK_EQ(forks_seen, 1);
+    CHECK_EQ(locks_free, 0);
+    CHECK(pma_lock_none_held());
+}
+
+// A thread that waits between two calls: in a child its arena is nobody's.
+static void *thread_wait(void *argument) {
+    (void)argument;
+    pma_free(pma_malloc(10));
+    pthread_barrier_wait(&barrier);
+    pthread_barrier_wait(&barrier);
+    return NULL;
+}
+
+static void count_idle(struct arena *arena, void *context) {
+    *(size_t *)context += arena->idle;
+}
+
+static void count_in_child(void *argument) {
+    size_t idle = 0;
+    pma_arena_walk(count_idle, &idle);
+    CHECK_EQ(idle, *(const size_t *)argument + 1);
+}
+
+static void check_arenas(void) {
+    pthread_t thread;
+    size_t idle = 0;
+    REQUIRE(pthread_barrier_init(&barrier, NULL, 2) == 0);
+    REQUIRE(pthread_create(&thread, NULL, thread_wait, NULL) == 0);
+    pthread_barrier_wait(&barrier);
+    pma_arena_walk(count_idle, &idle);
+    struct child_end end = run_child(count_in_child, &idle, 20);
+    expect_exit(&end, 0, "arenas of threads that are gone");
+    pthread_barrier_wait(&barrier);
+    REQUIRE(pthread_join(thread, NULL) == 0);
+}
 
 static uint32_t stop; // atomic
 
@@ -182,6 +258,8 @@ int main(void) {
     check_seed();
     end = run_child(fork_again, (void *)3, 20);
     expect_exit(&end, 0, "children of children");
+    check_all_locks();
+    check_arenas();
     check_forks();
     return test_end();
 }
