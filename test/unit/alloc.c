@@ -22,6 +22,7 @@
 #include "verify.h"
 
 #include <pthread.h>
+#include <sys/mman.h>
 
 #define MIB ((size_t)1 << 20)
 
@@ -106,7 +107,53 @@ static void check_alignments(void) {
     pma_verify();
 }
 
+// A page on a page is a slot like others, and what is freed is at hand at once.
+static void check_ways(void) {
+    if (pma_page_size <= PMA_SLOT_MAX) {
+        void *page = pma_alloc_aligned(pma_page_size, pma_page_size);
+        REQUIRE(page != NULL);
+        CHECK_EQ(run_kind(pagemap_find((uintptr_t)page)), RUN_SLAB);
+        pma_free(page);
+    }
+    void *large = pma_malloc(PMA_SLOT_MAX + 1);
+    REQUIRE(large != NULL);
+    CHECK_EQ(run_kind(pagemap_find((uintptr_t)large)), RUN_LARGE);
+    pma_alloc_trim();
+    CHECK_EQ(pma_self->cache.bytes, 0);
+    pma_free(large);
+    CHECK(pma_self->cache.bytes > 0);
+    large = pma_malloc(PMA_SLOT_MAX + 1);
+    CHECK_EQ(pma_self->cache.bytes, 0);
+    pma_free(large);
+}
+
 // ---- zero
+
+static size_t resident_bytes(const unsigned char *block, size_t size) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t sum = 0;
+    for (uintptr_t at = align_up((uintptr_t)block, page); at + page <= (uintptr_t)block + size;
+         at += page) {
+        unsigned char in = 0;
+        sum += mincore((void *)at, page, &in) == 0 && (in & 1) != 0 ? page : 0;
+    }
+    return sum;
+}
+
+// What the kernel gave as zero is not written to make it zero.
+static void zero_untouched(void *argument) {
+    size_t size = *(const size_t *)argument;
+    size_t sum = 0;
+    size_t resident = 0;
+    while (sum < 8 * MIB) {
+        unsigned char *block = pma_alloc_zeroed(size);
+        REQUIRE(block != NULL);
+        resident += resident_bytes(block, size);
+        sum += size;
+    }
+    CHECK_SAY(resident <= sum / 4, "%zu of %zu bytes were touched, %zu at a time", resident, sum,
+              size);
+}
 
 // Zero at every age of the memory: fresh, used before, from caches and after purging.
 static void check_zeroed(struct dice *dice) {
@@ -370,6 +417,13 @@ static void check_refused(void) {
         pma_free(block);
         refuse(block, "double free");
     }
+    // Right behind a block that ends where nothing of ours begins.
+    char *huge = pma_malloc(2 * MIB);
+    struct run *run = pagemap_find((uintptr_t)huge);
+    char *behind = (char *)run->base + run->size;
+    if (pagemap_find((uintptr_t)behind) == NULL) {
+        refuse(behind, "not a block of pamalloc");
+    }
     refuse(&local, "not a block of pamalloc");
     refuse(&object, "not a block of pamalloc");
     refuse((void *)align_down((uintptr_t)&check_refused, 16), "not a block of pamalloc");
@@ -439,9 +493,13 @@ int main(void) {
     if (limits_work()) {
         check_in_child(use_under_limit, NULL, "a limit on memory");
     }
+    for (size_t size = 40960; size <= 4 * MIB; size *= 4) {
+        check_in_child(zero_untouched, &size, "zeroes from the kernel");
+    }
     check_sizes();
     check_too_large();
     check_alignments();
+    check_ways();
     check_zeroed(&dice);
     check_resized(&dice);
     check_growth();
