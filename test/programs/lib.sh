@@ -366,7 +366,7 @@ stop() {
 
 # quiet LOG: neither the library nor the dynamic linker said anything in a server's log.
 quiet() {
-    if grep -aE 'pamalloc|ld\.so' "$1" >&2; then
+    if grep -aE 'pamalloc: |ld\.so: ' "$1" >&2; then
         fail "$(basename "$1") has a message of the library or the dynamic linker"
     fi
 }
