@@ -76,8 +76,11 @@ static void row_take(size_t count, size_t npages) {
     REQUIRE(count <= ROW_MAX);
     row.count = count;
     for (size_t i = 0; i < count; i++) {
-        row.runs[i] = take(0, npages);
-        row.walls[i] = take(0, 1);
+        struct pages both = take(0, npages + 1);
+        row.runs[i] = row.walls[i] = both;
+        row.runs[i].npages = (uint32_t)npages;
+        row.walls[i].start += npages << pma_page_shift;
+        row.walls[i].npages = 1;
     }
 }
 
