@@ -1,3 +1,3 @@
 # The guides, installed beside README.
 
-dist_doc_DATA += doc/design.md doc/hacking.md
+dist_doc_DATA += doc/compatibility.md doc/design.md doc/hacking.md

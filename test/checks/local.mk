@@ -5,6 +5,7 @@ check_scripts = \
 	test/checks/floors \
 	test/checks/header \
 	test/checks/symbols \
+	test/checks/compatibility \
 	test/checks/state \
 	test/checks/source \
 	test/checks/format \
