@@ -3,7 +3,7 @@
 
 pam_core_sources = \
 	src/base.h src/tune.h \
-	src/fatal.c src/fatal.h src/os.c src/os.h src/lock.c src/lock.h \
+	src/fatal.c src/fatal.h src/kernel.h src/os.c src/os.h src/lock.c src/lock.h \
 	src/random.c src/random.h \
 	src/region.c src/region.h src/meta.c src/meta.h src/run.h src/pagemap.c src/pagemap.h \
 	src/runlist.c src/runlist.h src/shard.c src/shard.h src/purge.c src/purge.h src/pageheap.c src/pageheap.h \

@@ -7,6 +7,7 @@
 #include <config.h>
 
 #include "base.h"
+#include "kernel.h"
 #include "os.h"
 #include "tune.h"
 
@@ -14,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -22,7 +24,7 @@
 #include <unistd.h>
 
 // Newer than the oldest headers we build with; the numbers are those of most ports, and of all that
-// have a raw entry below.
+// have a raw entry in kernel.h.
 enum { PMA_MAP_FIXED_NOREPLACE = 0x100000 };
 enum { PMA_MADV_WIPEONFORK = 18, PMA_MADV_POPULATE_WRITE = 23, PMA_MADV_NONE = -1 };
 enum { PMA_GRND_NONBLOCK = 1, PMA_GRND_INSECURE = 4 };
@@ -42,67 +44,6 @@ static uint32_t purge_answer; // atomic; an enum purge_answer, const after the f
 static uint64_t fail_calls;   // atomic; calls so far that could fail, in the test build
 static uint64_t fail_call;    // atomic; the number of the call that is to fail, 0: none
 static uint32_t fail_forever; // atomic; and all after it
-
-// ---- entering the kernel
-
-// Returns what the kernel returns: for an error its negative number, -4095 at the lowest.
-#if defined(__x86_64__) && defined(__LP64__)
-static long enter(long number, long a, long b, long c, long d, long e, long f) {
-    register long r10 __asm__("r10") = d;
-    register long r8 __asm__("r8") = e;
-    register long r9 __asm__("r9") = f;
-    long result;
-    __asm__ volatile("syscall"
-                     : "=a"(result)
-                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
-                     : "rcx", "r11", "memory");
-    return result;
-}
-#elif defined(__aarch64__) && defined(__LP64__)
-static long enter(long number, long a, long b, long c, long d, long e, long f) {
-    register long x8 __asm__("x8") = number;
-    register long x0 __asm__("x0") = a;
-    register long x1 __asm__("x1") = b;
-    register long x2 __asm__("x2") = c;
-    register long x3 __asm__("x3") = d;
-    register long x4 __asm__("x4") = e;
-    register long x5 __asm__("x5") = f;
-    __asm__ volatile("svc 0"
-                     : "+r"(x0)
-                     : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
-                     : "memory", "cc");
-    return x0;
-}
-#elif defined(__riscv) && __riscv_xlen == 64
-static long enter(long number, long a, long b, long c, long d, long e, long f) {
-    register long a7 __asm__("a7") = number;
-    register long a0 __asm__("a0") = a;
-    register long a1 __asm__("a1") = b;
-    register long a2 __asm__("a2") = c;
-    register long a3 __asm__("a3") = d;
-    register long a4 __asm__("a4") = e;
-    register long a5 __asm__("a5") = f;
-    __asm__ volatile("ecall"
-                     : "+r"(a0)
-                     : "r"(a7), "r"(a1), "r"(a2), "r"(a3), "r"(a4), "r"(a5)
-                     : "memory");
-    return a0;
-}
-#else
-static long enter(long number, long a, long b, long c, long d, long e, long f) {
-    int saved = errno;
-    long result = syscall(number, a, b, c, d, e, f);
-    if (result == -1) {
-        result = -errno;
-        errno = saved;
-    }
-    return result;
-}
-#endif
-
-static bool is_error(long result) {
-    return result < 0 && result >= -4095;
-}
 
 // getauxval sets errno for an entry that is not there.
 static unsigned long auxiliary(unsigned long type) {
@@ -280,6 +221,21 @@ bool pma_os_commit(void *start, size_t size) {
 
 bool pma_os_protect(void *start, size_t size) {
     return !fails() && protect(start, size, PROT_READ);
+}
+
+// Whether the page can be written is asked of the kernel, which faults nobody: it is to write the
+// mask of blocked signals there. Only what it found closed is closed again.
+bool pma_os_overwrite(uint64_t *target, const void *source, size_t size) {
+    void *page = (void *)align_down((uintptr_t)target, kernel_page);
+    long answer = enter(SYS_rt_sigprocmask, SIG_BLOCK, 0, (long)target, sizeof(*target), 0, 0);
+    if (is_error(answer) && (fails() || !protect(page, kernel_page, PROT_READ | PROT_WRITE))) {
+        return false;
+    }
+    __builtin_memcpy(target, source, size);
+    if (answer == -EFAULT) {
+        protect(page, kernel_page, PROT_READ);
+    }
+    return true;
 }
 
 // User-mode emulators and library kernels may answer MADV_DONTNEED with success and do nothing. One
@@ -475,22 +431,19 @@ void pma_os_write(int descriptor, const char *text, size_t size) {
 }
 
 // O_NONBLOCK, lest a pipe in the place of the file hold up the start of every program.
-size_t pma_os_read_file(const char *path, char *buffer, size_t size) {
+ptrdiff_t pma_os_read_file(const char *path, char *buffer, size_t size) {
     long file = enter(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0, 0, 0);
     if (is_error(file)) {
-        return 0;
+        return file;
     }
     size_t filled = 0;
-    while (filled < size) {
-        long got = enter(SYS_read, file, (long)(buffer + filled), (long)(size - filled), 0, 0, 0);
-        if (got > 0) {
-            filled += (size_t)got;
-        } else if (got != -EINTR) {
-            break;
-        }
+    long got = 1;
+    while (filled < size && (got > 0 || got == -EINTR)) {
+        got = enter(SYS_read, file, (long)(buffer + filled), (long)(size - filled), 0, 0, 0);
+        filled += got > 0 ? (size_t)got : 0;
     }
     enter(SYS_close, file, 0, 0, 0, 0, 0);
-    return filled;
+    return got < 0 ? got : (ptrdiff_t)filled;
 }
 
 bool pma_os_is_privileged(void) {

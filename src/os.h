@@ -37,6 +37,10 @@ bool pma_os_commit(void *start, size_t size);
 // Makes pages readable only.
 bool pma_os_protect(void *start, size_t size);
 
+// Copies over an object of the library's own data, inside one page, which may be closed to writing
+// and then is so again. Nobody may look at it meanwhile.
+bool pma_os_overwrite(uint64_t *target, const void *source, size_t size);
+
 // Drops the pages and makes the range PROT_NONE again, not charged.
 bool pma_os_decommit(void *start, size_t size);
 
@@ -76,8 +80,8 @@ void pma_os_yield(void);
 // Writes all of it, as far as the descriptor takes it without an error.
 void pma_os_write(int descriptor, const char *text, size_t size);
 
-// A small file's beginning, for options; the number of bytes, 0 if there is none.
-size_t pma_os_read_file(const char *path, char *buffer, size_t size);
+// A small file's beginning, for options; the number of bytes, or the kernel's error, negative.
+ptrdiff_t pma_os_read_file(const char *path, char *buffer, size_t size);
 
 // True when the program runs with more rights than its caller (AT_SECURE).
 bool pma_os_is_privileged(void);

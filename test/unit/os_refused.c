@@ -294,6 +294,7 @@ static void check_errno(void) {
         (void)pma_os_wipe_on_fork(nowhere, pma_page_size);
         (void)pma_os_reserve(place + pma_page_size, pma_page_size);
         (void)pma_os_random((void *)nowhere, 8);
+        (void)pma_os_overwrite(nowhere, bytes, 8);
     }
     pma_os_init();
     pma_os_random_fallback(bytes, sizeof(bytes));
