@@ -23,7 +23,9 @@ static struct lock init_lock = LOCK_FREE(LOCK_INIT);
 static void start(void) {
     pma_os_init();
     pma_options_init();
-    unsigned nshards = (unsigned)size_min(pma_os_processors(), PMA_SHARDS_MAX);
+    unsigned processors = pma_os_processors();
+    pma_lock_know_processors(processors);
+    unsigned nshards = (unsigned)size_min(processors, PMA_SHARDS_MAX);
     pma_pageheap_init(nshards);
     pma_thread_init(nshards);
     // Without this memory, streams are keyed one by one, and the message knows no seed.
@@ -64,8 +66,10 @@ static struct lock *fork_lock(unsigned i) {
     case 4:
         return pma_region_lock();
     case 5:
-        return pma_meta_lock();
+        return pma_meta_growth_lock();
     case 6:
+        return pma_meta_lock();
+    case 7:
         return pma_pagemap_lock();
     default:
         return NULL;

@@ -13,7 +13,7 @@
 // hundred pauses lie between the two.
 #define SPIN_ROUNDS 100
 
-static uint32_t processors; // atomic; 0 until the first wait, const after it
+static uint32_t processors; // atomic; 0 until it is known, const after it
 
 // ---- the order, checked in the test build
 
@@ -111,6 +111,10 @@ static void pause_briefly(void) {
 #endif
 }
 
+void pma_lock_know_processors(unsigned count) {
+    __atomic_store_n(&processors, count, __ATOMIC_RELAXED);
+}
+
 // With a single processor the holder cannot let go while we spin.
 static bool spinning_helps(void) {
     uint32_t count = __atomic_load_n(&processors, __ATOMIC_RELAXED);
@@ -133,16 +137,24 @@ static bool lock_spin(struct lock *lock) {
     return false;
 }
 
-// Whoever has slept takes the lock as held with sleepers, because it cannot know whether it was the
-// last of them; at worst that costs one wake for nobody.
+// Whoever has slept takes the lock as held with sleepers, and then looks whether there are any left:
+// a wake for nobody costs as much as one for somebody. A thread counts itself before it writes 2: so
+// either its 2 comes after the 1 written here, or its count is seen.
 PMA_SLOW void pma_lock_slow(struct lock *lock) {
     refuse_double(lock);
     __atomic_fetch_add(&lock->contended, 1, __ATOMIC_RELAXED);
     if (spinning_helps() && lock_spin(lock)) {
         return;
     }
-    while (__atomic_exchange_n(&lock->state, 2, __ATOMIC_ACQUIRE) != 0) {
+    __atomic_fetch_add(&lock->sleepers, 1, __ATOMIC_SEQ_CST);
+    while (__atomic_exchange_n(&lock->state, 2, __ATOMIC_SEQ_CST) != 0) {
         pma_os_wait(&lock->state, 2);
+    }
+    if (__atomic_sub_fetch(&lock->sleepers, 1, __ATOMIC_SEQ_CST) == 0) {
+        __atomic_exchange_n(&lock->state, 1, __ATOMIC_SEQ_CST);
+        if (__atomic_load_n(&lock->sleepers, __ATOMIC_SEQ_CST) != 0) {
+            __atomic_store_n(&lock->state, 2, __ATOMIC_RELAXED);
+        }
     }
 }
 
@@ -156,5 +168,6 @@ void pma_lock_init(struct lock *lock, enum lock_rank rank) {
 
 void pma_lock_reset(struct lock *lock) {
     held_remove(lock);
+    __atomic_store_n(&lock->sleepers, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&lock->state, 0, __ATOMIC_RELEASE);
 }

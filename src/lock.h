@@ -1,8 +1,7 @@
 // lock.h - locks with a rank.
 //
 // Owns the order in which locks may be taken: a thread takes only locks of a higher rank than any
-// it holds, which the test build checks. A lock is one word; it spins briefly and then sleeps in
-// the kernel. It must know nothing of what it guards. Fork handlers take every lock in rank order
+// it holds, which the test build checks. Whoever waits spins briefly and then sleeps in the kernel. It must know nothing of what it guards. Fork handlers take every lock in rank order
 // and set each free again in the child.
 #ifndef PMA_LOCK_H
 #define PMA_LOCK_H
@@ -12,26 +11,32 @@
 // Lowest first; the rank of an array of locks is shared, and they are taken in order of their
 // addresses.
 enum lock_rank {
-    LOCK_INIT,     // the order of start
-    LOCK_POOL,     // the pool of idle arenas, and the list of all arenas
-    LOCK_ADOPTION, // one per arena: who may drain it while it is idle
-    LOCK_HUGE,     // the list and the cache of huge blocks
-    LOCK_SHARD,    // one per shard: its runs
-    LOCK_GROWTH,   // growing the heap: the kernel is called under it
-    LOCK_REGION,   // regions: what is handed out
-    LOCK_META,     // memory for descriptors
-    LOCK_PAGEMAP,  // the page map's new leaves
+    LOCK_INIT,        // the order of start
+    LOCK_POOL,        // the pool of idle arenas, and the list of all arenas
+    LOCK_ADOPTION,    // one per arena: who may drain it while it is idle
+    LOCK_HUGE,        // the list and the cache of huge blocks
+    LOCK_SHARD,       // one per shard: its runs
+    LOCK_GROWTH,      // growing the heap: the kernel is called under it
+    LOCK_REGION,      // regions: what is handed out
+    LOCK_META_GROWTH, // growing memory for descriptors: the kernel is called under it
+    LOCK_META,        // memory for descriptors
+    LOCK_PAGEMAP,     // the page map's new leaves
     LOCK_RANKS
 };
 
 struct lock {
-    uint32_t state;     // atomic; 0 free, 1 held, 2 held and somebody sleeps
-    uint32_t rank;      // const; an enum lock_rank
-    uint64_t contended; // atomic; acquisitions that had to wait
+    uint32_t state;    // atomic; 0 free, 1 held, 2 held and somebody may sleep
+    uint32_t sleepers; // atomic; threads that sleep, are about to, or were woken and do not have it
+    uint32_t rank;     // const; an enum lock_rank
+    uint32_t contended; // atomic; acquisitions that had to wait
 };
 
 #define LOCK_FREE(rank_) \
     { .state = 0, .rank = (rank_) }
+
+// How many processors there are: with one, waiting does not spin. Without this call, whoever waits
+// first asks the kernel.
+void pma_lock_know_processors(unsigned count);
 
 void pma_lock_init(struct lock *lock, enum lock_rank rank);
 void pma_lock_slow(struct lock *lock);

@@ -2,7 +2,8 @@
 //
 // Owns address space of its own at random places, with an inaccessible page before and behind each
 // stretch. What is taken is zeroed, never given back here, and recycled only by its taker as the
-// same thing. Its lock guards all of it. It must not know what is stored.
+// same thing. One lock guards growing and is held across the calls to the kernel, another what is handed
+// out. It must not know what is stored.
 #ifndef PMA_META_H
 #define PMA_META_H
 
@@ -25,6 +26,8 @@ size_t pma_meta_committed(void);
 // False if the kernel could not promise to wipe META_WIPED memory in a child.
 bool pma_meta_is_wiped(void);
 
+// Its locks, for fork; the growth lock comes first.
+struct lock *pma_meta_growth_lock(void);
 struct lock *pma_meta_lock(void);
 
 #endif

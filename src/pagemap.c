@@ -41,6 +41,19 @@ static struct leaf *leaf_make(size_t top) {
     return leaf;
 }
 
+static struct leaf *leaf_find_or_make(size_t top) {
+    struct leaf *leaf = __atomic_load_n(&pma_pagemap.top[top], __ATOMIC_ACQUIRE);
+    if (leaf == NULL) {
+        lock_lock(&pagemap_lock);
+        leaf = pma_pagemap.top[top];
+        if (leaf == NULL) {
+            leaf = leaf_make(top);
+        }
+        lock_unlock(&pagemap_lock);
+    }
+    return leaf;
+}
+
 // Bits first to last of pieces.
 static uint32_t pieces_mask(size_t first, size_t last) {
     return (uint32_t)((((uint64_t)2 << last) - 1) & ~(((uint64_t)1 << first) - 1));
@@ -52,27 +65,26 @@ static bool pieces_are_ready(size_t top, size_t first, size_t last) {
     return leaf != NULL && (__atomic_load_n(&leaf->pieces, __ATOMIC_ACQUIRE) & wanted) == wanted;
 }
 
-// Makes pieces of one leaf writable, in one call.
+// Makes pieces of one leaf writable, in one call. Two threads may do so at once: the second call
+// changes nothing, and costs less than to wait for the first.
 static bool pieces_prepare(size_t top, size_t first, size_t last) {
-    lock_lock(&pagemap_lock);
-    struct leaf *leaf = pma_pagemap.top[top];
+    struct leaf *leaf = leaf_find_or_make(top);
     if (leaf == NULL) {
-        leaf = leaf_make(top);
+        return false;
     }
-    uint32_t missing = leaf == NULL ? 0 : pieces_mask(first, last) & ~leaf->pieces;
-    bool ready = leaf != NULL;
-    if (missing != 0) {
-        first = bits_lowest(missing);
-        last = bits_highest(missing);
-        ready = pma_os_commit((char *)leaf + first * PMA_LEAF_PIECE,
-                              (last - first + 1) * PMA_LEAF_PIECE);
-        if (ready) {
-            uint32_t pieces = leaf->pieces | pieces_mask(first, last);
-            __atomic_store_n(&leaf->pieces, pieces, __ATOMIC_RELEASE);
-        }
+    uint32_t ready = __atomic_load_n(&leaf->pieces, __ATOMIC_ACQUIRE);
+    uint32_t missing = pieces_mask(first, last) & ~ready;
+    if (missing == 0) {
+        return true;
     }
-    lock_unlock(&pagemap_lock);
-    return ready;
+    first = bits_lowest(missing);
+    last = bits_highest(missing);
+    if (!pma_os_commit((char *)leaf + first * PMA_LEAF_PIECE,
+                       (last - first + 1) * PMA_LEAF_PIECE)) {
+        return false;
+    }
+    __atomic_fetch_or(&leaf->pieces, pieces_mask(first, last), __ATOMIC_ACQ_REL);
+    return true;
 }
 
 // Calls step for the pieces of each leaf that the range reaches into, while it returns true.
@@ -94,6 +106,13 @@ static bool range_walk(uintptr_t start, size_t size,
 bool pma_pagemap_prepare(uintptr_t start, size_t size, size_t ahead) {
     return range_walk(start, size, pieces_are_ready) ||
            range_walk(start, size + ahead, pieces_prepare) ||
+           range_walk(start, size, pieces_prepare);
+}
+
+bool pma_pagemap_prepare_below(uintptr_t start, size_t size, size_t ahead) {
+    ahead = size_min(ahead, start);
+    return range_walk(start, size, pieces_are_ready) ||
+           range_walk(start - ahead, size + ahead, pieces_prepare) ||
            range_walk(start, size, pieces_prepare);
 }
 

@@ -20,7 +20,7 @@ struct leaf {
     // On a page of its own, writable from the beginning.
     struct leaf *next; // const; the leaf made before this one
     size_t top;        // const; whose leaf it is
-    // lock to write, atomic to read; a bit for each piece of the entries that is writable
+    // atomic; a bit for each piece of the entries that is writable
     uint32_t pieces;
 };
 
@@ -59,6 +59,9 @@ PMA_INLINE void pagemap_set(uintptr_t address, struct run *run) {
 // Makes the entries of a range writable, and if any is not yet, those of so many bytes more behind it
 // too, if that can be had. False: no memory for it, and nothing may be entered there.
 bool pma_pagemap_prepare(uintptr_t start, size_t size, size_t ahead);
+
+// The same with what is ahead of need below the range.
+bool pma_pagemap_prepare_below(uintptr_t start, size_t size, size_t ahead);
 
 // Enters all granules of a range.
 void pma_pagemap_fill(uintptr_t start, size_t size, struct run *run);

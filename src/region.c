@@ -73,19 +73,29 @@ void *pma_region_reserve_somewhere(size_t size) {
     return pma_os_reserve(NULL, size);
 }
 
-static bool is_shared(void) {
+bool pma_region_is_shared(void) {
     return __atomic_load_n(&regions.is_shared, __ATOMIC_RELAXED) != 0;
+}
+
+// The ideal next step with several threads.
+static size_t step_size_shared(size_t committed) {
+    size_t rising = size_min(committed / PMA_STEP_RISE_SHARED, PMA_STEP_MAX_SHARED);
+    size_t step =
+        size_max(size_max(rising, PMA_STEP_MIN_SHARED), committed / PMA_STEP_FRACTION_SHARED);
+    return align_up(step, pma_page_size);
 }
 
 // The ideal next step: 2^N pages until a limit, then a fraction of what there is.
 static size_t step_size(void) {
-    size_t most = is_shared() ? PMA_STEP_MAX_SHARED : PMA_STEP_MAX;
-    size_t doubling = most;
-    if (regions.expansions < bits_highest(most >> pma_page_shift)) {
+    size_t committed = pma_region_committed();
+    if (pma_region_is_shared()) {
+        return step_size_shared(committed);
+    }
+    size_t doubling = PMA_STEP_MAX;
+    if (regions.expansions < bits_highest(PMA_STEP_MAX >> pma_page_shift)) {
         doubling = pma_page_size << regions.expansions;
     }
-    size_t fraction = is_shared() ? PMA_STEP_FRACTION_SHARED : PMA_STEP_FRACTION;
-    return align_up(size_max(doubling, pma_region_committed() / fraction), pma_page_size);
+    return align_up(size_max(doubling, committed / PMA_STEP_FRACTION), pma_page_size);
 }
 
 // ---- growing, under the growth lock
@@ -192,10 +202,10 @@ static struct extent hand_out(size_t need, size_t want) {
 // A heap that is shared grows ahead of need by whoever comes by: the others need not wait for the
 // kernel.
 static void expand_ahead(void) {
-    if (!is_shared() || !lock_try(&regions.growth)) {
+    if (!pma_region_is_shared() || !lock_try(&regions.growth)) {
         return;
     }
-    if (ready_bytes() < size_max(step_size() / 2, PMA_STEP_MAX_SHARED)) {
+    if (ready_bytes() < step_size()) {
         expand(pma_page_size);
     }
     lock_unlock(&regions.growth);
@@ -213,12 +223,12 @@ static bool grow(size_t need, struct extent *last) {
 }
 
 // While another thread has the kernel commit more, this one need not wait for it: it maps some of its
-// own, where the kernel likes. Such mappings lie next to one another and merge.
+// own, where the kernel likes: the next such mapping is likely to lie below, and to merge with it.
 static struct extent map_apart(size_t need) {
-    size_t size = size_max(PMA_STEP_MAX_SHARED, pma_region_committed() / PMA_APART_FRACTION);
-    size = size_max(need, align_up(size, pma_page_size));
+    size_t size = size_max(need, step_size());
     void *start = pma_os_map(NULL, size);
-    if (start != NULL && !pma_pagemap_prepare((uintptr_t)start, size, 0)) {
+    if (start != NULL && !pma_pagemap_prepare_below((uintptr_t)start, size,
+                                                    pma_region_committed() / PMA_LEAF_AHEAD)) {
         pma_os_unmap(start, size);
         start = NULL;
     }

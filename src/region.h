@@ -24,6 +24,7 @@ struct extent pma_region_take(size_t need, size_t want);
 // From now on several threads take pages: larger steps, and ahead of need, so that they wait less
 // for each other.
 void pma_region_share(void);
+bool pma_region_is_shared(void);
 
 // Takes the extent back if it is the top of the region, and drops its pages for good (VmData
 // shrinks). False: it is not, or the kernel refused; the caller keeps it. After a refusal its pages

@@ -60,16 +60,17 @@
 // 6 MiB of heap a larger step would be more than the 5 % of writable-but-unused memory that
 // bench/pagewaste allows.
 #define PMA_STEP_MAX ((size_t)1 << 17)
-// The same with several threads: each step is one for which others may have to wait.
-#define PMA_STEP_MAX_SHARED ((size_t)1 << 20)
 // Later expansions are this fraction of what is committed: at most 1/80 = 1.25 % is ahead of use
-// while one thread allocates. With several it is 1/24: 24 steps of 1 MiB and ln(2048 / 24) * 24 = 107
-// more lead to 2 GiB.
+// while one thread allocates.
 #define PMA_STEP_FRACTION 80
-#define PMA_STEP_FRACTION_SHARED 24
-// What a thread maps for itself while another has the heap grow: a step like the first of them, or
-// this fraction of what is committed.
-#define PMA_APART_FRACTION 16
+// With several threads a step is one for which others may have to wait, and the next one is taken
+// when one of it is left. So steps begin with more, rise faster, by a quarter of what is committed,
+// to a size that the other threads need some milliseconds to use up, and stay there until they are
+// 1/128 of the heap: at 2 GiB between 0.8 and 1.6 % is ahead of use.
+#define PMA_STEP_MIN_SHARED ((size_t)1 << 20)
+#define PMA_STEP_RISE_SHARED 4
+#define PMA_STEP_MAX_SHARED ((size_t)16 << 20)
+#define PMA_STEP_FRACTION_SHARED 128
 // A region begins with this much PROT_NONE, or what is needed.
 #define PMA_RESERVE_MIN ((size_t)1 << 20)
 // Tries for a free place at a random address before the kernel may choose one.
@@ -78,8 +79,12 @@
 // the sum beyond.
 #define PMA_META_RESERVE ((size_t)1 << 19)
 #define PMA_META_COMMIT ((size_t)1 << 15)
-#define PMA_META_RESERVE_FRACTION 2
-#define PMA_META_COMMIT_FRACTION 1
+#define PMA_META_RESERVE_FRACTION 1
+#define PMA_META_COMMIT_FRACTION 2
+// With several threads, who would wait for each other, both are at least so large, and a step is
+// taken when half of one is left.
+#define PMA_META_RESERVE_SHARED ((size_t)4 << 20)
+#define PMA_META_COMMIT_SHARED ((size_t)1 << 18)
 
 // ---- page heap
 

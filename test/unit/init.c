@@ -124,14 +124,15 @@ static uint32_t forks_seen;
 static uint32_t locks_free; // that were not held then
 
 static void look_at_locks(void) {
-    struct lock *locks[6 + PMA_SHARDS_MAX] = { pma_thread_lock(),        pma_huge_lock(),
+    struct lock *locks[7 + PMA_SHARDS_MAX] = { pma_thread_lock(),        pma_huge_lock(),
                                                pma_region_growth_lock(), pma_region_lock(),
-                                               pma_meta_lock(),          pma_pagemap_lock() };
+                                               pma_meta_growth_lock(),   pma_meta_lock(),
+                                               pma_pagemap_lock() };
     for (unsigned i = 0; i < pma_pageheap.nshards; i++) {
-        locks[6 + i] = &pma_pageheap.shards[i].lock;
+        locks[7 + i] = &pma_pageheap.shards[i].lock;
     }
     forks_seen++;
-    for (unsigned i = 0; i < 6 + pma_pageheap.nshards; i++) {
+    for (unsigned i = 0; i < 7 + pma_pageheap.nshards; i++) {
         locks_free += __atomic_load_n(&locks[i]->state, __ATOMIC_RELAXED) == 0;
     }
 }

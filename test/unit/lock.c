@@ -231,7 +231,7 @@ static void check_sleep(void) {
     for (int i = 0; i < THREADS; i++) {
         REQUIRE(pthread_create(&threads[i], NULL, thread_wait, NULL) == 0);
     }
-    while (state_of(&held) != 2) {
+    while (__atomic_load_n(&held.sleepers, __ATOMIC_SEQ_CST) != THREADS || state_of(&held) != 2) {
         sleep_ms(1);
     }
     for (int round = 0; round < 20; round++) {
@@ -249,6 +249,7 @@ static void check_sleep(void) {
     CHECK_EQ(awake, THREADS);
     CHECK_EQ(state_of(&held), 0);
     CHECK_EQ(held.contended, THREADS);
+    CHECK_EQ(held.sleepers, 0);
 }
 
 // ---- fork
@@ -260,6 +261,7 @@ static void reset_in_child(void *argument) {
     CHECK(pma_lock_none_held());
     CHECK_EQ(state_of(&high), 0);
     CHECK_EQ(state_of(&low), 0);
+    CHECK_EQ(high.sleepers, 0);
     lock_lock(&low);
     lock_lock(&high);
     lock_unlock(&high);
@@ -270,9 +272,11 @@ static void reset_in_child(void *argument) {
 static void check_reset(void) {
     lock_lock(&low);
     high.state = 2;
+    high.sleepers = 3;
     struct child_end end = run_child(reset_in_child, NULL, 20);
     expect_exit(&end, 0, "locks of the child are free");
     high.state = 0;
+    high.sleepers = 0;
     lock_unlock(&low);
 }
 

@@ -248,6 +248,26 @@ static void check_thrift(void) {
     CHECK_EQ(leaf->top, start >> PMA_LEAF_SHIFT);
 }
 
+// What is prepared ahead lies behind the range or below it, and is none of what is ready anyway.
+static void check_ahead(void) {
+    size_t entries = PMA_LEAF_PIECE / sizeof(struct run *);
+    size_t span = entries * PMA_GRANULE;
+    uintptr_t start = BORDER + 320 * LEAF_SPAN + 8 * span;
+    REQUIRE(pma_pagemap_prepare_below(start, span, 2 * span));
+    struct leaf *leaf = pma_pagemap.top[start >> PMA_LEAF_SHIFT];
+    CHECK_EQ(leaf->pieces, 7u << 6);
+    CHECK(is_writable(&leaf->entries[6 * entries]) &&
+          !is_writable(&leaf->entries[6 * entries - 1]));
+    REQUIRE(pma_pagemap_prepare(start + span, span, 3 * span));
+    CHECK_EQ(leaf->pieces, 0x7fu << 6);
+    REQUIRE(pma_pagemap_prepare_below(start + span, span, 30 * span));
+    CHECK_EQ(leaf->pieces, 0x7fu << 6);
+    CHECK(is_writable(&leaf->entries[13 * entries - 1]) &&
+          !is_writable(&leaf->entries[13 * entries]));
+    // Below address 0 is nothing.
+    CHECK(pma_pagemap_prepare_below(PMA_GRANULE, PMA_GRANULE, LEAF_SPAN));
+}
+
 // ---- threads
 
 #define LOOKERS 2
@@ -313,6 +333,7 @@ int main(void) {
     check_at_random(&dice);
     check_refused();
     check_thrift();
+    check_ahead();
     check_threads();
     check_limits();
     return test_end();

@@ -40,26 +40,37 @@ static void check_extent(struct extent extent, size_t want) {
 
 // ---- growth
 
-// Page by page to 256 MiB. The N-th step is at least 2^N pages, so what is ahead of use is never
-// more than what is in use; and from the step on at which it stops doubling never more than a step.
+// What may be ahead of use when so much is committed: with one thread a step, and from the step on at
+// which they stop doubling no more than that; with several a step for those who come, and one that is
+// taken before it is needed.
+static size_t ahead_most(size_t committed, bool shared) {
+    if (!shared) {
+        size_t step =
+            size_max(size_max(PMA_STEP_MAX, 2 * pma_page_size), committed / PMA_STEP_FRACTION);
+        return size_min(handed, step + pma_page_size);
+    }
+    size_t rising = size_min(committed / PMA_STEP_RISE_SHARED, PMA_STEP_MAX_SHARED);
+    size_t step =
+        size_max(size_max(rising, PMA_STEP_MIN_SHARED), committed / PMA_STEP_FRACTION_SHARED);
+    return 2 * step + pma_page_size;
+}
+
+// Page by page to 256 MiB.
 static void grow(void *argument) {
     size_t target = ((size_t)256 << 20) / slow_factor();
     uint64_t calls = pma_os_calls();
     size_t steps = 0;
-    if (argument != NULL) {
+    bool shared = argument != NULL;
+    if (shared) {
         pma_region_share();
     }
+    CHECK_EQ(pma_region_is_shared(), shared);
     for (size_t committed = 0; committed < target; committed = pma_region_committed()) {
         struct extent extent = take(pma_page_size, pma_page_size);
         REQUIRE(extent.size == pma_page_size);
         size_t now = pma_region_committed();
         steps += now != committed;
-        bool shared = argument != NULL;
-        size_t fraction = shared ? PMA_STEP_FRACTION_SHARED : PMA_STEP_FRACTION;
-        size_t most = shared ? PMA_STEP_MAX_SHARED : PMA_STEP_MAX;
-        size_t step = size_max(size_max(most, 2 * pma_page_size), now / fraction);
-        size_t ahead = step + (shared ? size_max(step / 2, PMA_STEP_MAX_SHARED) : 0);
-        CHECK_AT_MOST(now - handed, shared ? ahead : size_min(handed, ahead + pma_page_size));
+        CHECK_AT_MOST(now - handed, ahead_most(now, shared));
         // Shared, the heap is ready before it is asked. Where a checker leaves room for short
         // regions only, each of them ends without.
         CHECK(!shared || now > handed || IS_SANITIZED);
@@ -68,9 +79,11 @@ static void grow(void *argument) {
         return;
     }
     // 5 MiB in steps of 128 KiB, and 80 for each factor e from there to 256 MiB; a step is one call
-    // for the pages, and now and then one for the page map.
-    CHECK_AT_MOST(steps, 40 + 80 * 4 + 20);
-    CHECK_AT_MOST(pma_os_calls() - calls, 3 * (40 + 80 * 4 + 20));
+    // for the pages, and now and then one for the page map. Shared: 4 of 1 MiB, 4 for each factor e
+    // to 64 MiB, 12 of 16 MiB.
+    size_t most = shared ? 4 + 4 * 3 + 12 + 8 : 40 + 80 * 4 + 20;
+    CHECK_AT_MOST(steps, most);
+    CHECK_AT_MOST(pma_os_calls() - calls, 3 * most);
     CHECK(pma_lock_none_held());
 }
 
