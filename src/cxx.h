@@ -2,8 +2,8 @@
 // unsigned long.
 //
 // Owns what C++ asks beyond malloc: on failure the new-handler is called until it gives up, and
-// then bad_alloc is thrown. Both belong to the C++ library of the process, which is reached by weak
-// references: a C program has none.
+// then bad_alloc is thrown, or nothing comes back. All that belongs to the C++ library of the
+// process, which is reached by weak references: a C program has none.
 #ifndef PMA_CXX_H
 #define PMA_CXX_H
 
@@ -37,5 +37,10 @@ PMA_EXPORT void PMA_NAME(_ZdaPvSt11align_val_tRKSt9nothrow_t)(void *block, size_
                                                               const struct nothrow *nothrow);
 PMA_EXPORT void PMA_NAME(_ZdlPvmSt11align_val_t)(void *block, size_t size, size_t alignment);
 PMA_EXPORT void PMA_NAME(_ZdaPvmSt11align_val_t)(void *block, size_t size, size_t alignment);
+
+// What the unwinder asks about the frame in which nothrow forms call the new-handler. Only the
+// unwind tables name it; the numbers are the Itanium C++ ABI's.
+int pma_cxx_personality(int version, int actions, uint64_t class, void *exception,
+                        const void *context);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include <malloc.h>
 
+#include <exception>
 #include <map>
 #include <memory>
 #include <new>
@@ -147,6 +148,79 @@ void failures_with_handler() {
     passes_the_handlers_exception([] { return hide(operator new(too_much(), aligned64)); });
 }
 
+struct counted {
+    static int alive;
+    counted() {
+        alive++;
+    }
+    counted(const counted &) {
+        alive++;
+    }
+    ~counted() {
+        alive--;
+    }
+};
+int counted::alive;
+
+void throw_counted() {
+    handler_calls++;
+    throw counted();
+}
+
+void throw_bad_alloc() {
+    handler_calls++;
+    throw std::bad_alloc();
+}
+
+void throw_number() {
+    handler_calls++;
+    throw 5;
+}
+
+// Asks for too much itself, once more, and gives up by throwing.
+void throw_from_within() {
+    if (handler_calls++ == 0) {
+        CHECK(hide(operator new(too_much(), std::nothrow)) == nullptr);
+        CHECK_EQ(handler_calls, 2);
+    }
+    throw counted();
+}
+
+// What the handler throws ends in the forms that throw nothing: NULL, and the exception is gone.
+void nothrow_forms_swallow_the_handlers_exception() {
+    for (auto handler : { throw_special, throw_bad_alloc, throw_number, throw_counted }) {
+        std::set_new_handler(handler);
+        for (int i = 0; i < 3; i++) {
+            CHECK(hide(operator new(too_much(), std::nothrow)) == nullptr);
+            CHECK(hide(operator new[](too_much(), std::nothrow)) == nullptr);
+            CHECK(hide(operator new(too_much(), aligned64, std::nothrow)) == nullptr);
+            CHECK(hide(operator new[](too_much(), aligned64, std::nothrow)) == nullptr);
+        }
+        CHECK_EQ(std::uncaught_exceptions(), 0);
+    }
+    CHECK_EQ(handler_calls % 12, 0);
+    handler_calls = 0;
+    std::set_new_handler(throw_from_within);
+    CHECK(hide(operator new(too_much(), std::nothrow)) == nullptr);
+    CHECK_EQ(handler_calls, 2);
+    CHECK_EQ(counted::alive, 0);
+    // While another exception is on its way, and in the middle of a catch.
+    std::set_new_handler(throw_counted);
+    try {
+        struct at_end {
+            ~at_end() {
+                CHECK(hide(operator new(too_much(), std::nothrow)) == nullptr);
+            }
+        } here;
+        throw special();
+    } catch (const special &caught) {
+        CHECK(hide(operator new(too_much(), std::nothrow)) == nullptr);
+        CHECK_EQ(caught.number, 77);
+    }
+    CHECK_EQ(counted::alive, 0);
+    std::set_new_handler(nullptr);
+}
+
 void *reserve;
 
 void free_the_reserve() {
@@ -244,6 +318,8 @@ int main() {
     every_pair();
     failures_without_handler();
     failures_with_handler();
+    handler_calls = 0;
+    nothrow_forms_swallow_the_handlers_exception();
     wrong_sizes_are_tolerated();
     library_types_in_threads();
     struct child_end end = run_child(exhaustion, nullptr, 30);

@@ -224,10 +224,46 @@ static void check_failures(void) {
     }
 }
 
+// The unwinder's questions: 1 searches, 2 cleans up, 4 names the frame that was found, 8 ends the
+// thread. Answers: 6 for a handler here, 8 to go on.
+static void check_personality(void) {
+    CHECK_EQ(pma_cxx_personality(1, 1, 0, NULL, NULL), 6);
+    CHECK_EQ(pma_cxx_personality(1, 2, 0, NULL, NULL), 8);
+    CHECK_EQ(pma_cxx_personality(1, 2 | 8, 0, NULL, NULL), 8);
+    CHECK_EQ(pma_cxx_personality(1, 2 | 4 | 8, 0, NULL, NULL), 8);
+    CHECK_EQ(pma_cxx_personality(2, 1, 0, NULL, NULL), 8);
+}
+
+// What is no power of two gets no block, and no handler is asked.
+static void check_odd(int way, size_t alignment) {
+    void *volatile block = NULL;
+    int exception = setjmp(catcher);
+    if (exception == 0) {
+        block = get(way, 100, alignment);
+    }
+    CHECK(exception != 0 || block == NULL);
+    CHECK_EQ(exception, is_nothrow(way) ? 0 : 1);
+}
+
+static void check_odd_alignments(void) {
+    static const size_t odd[] = { 0, 3, 24, 4097 };
+    handler = handler_gives_up;
+    handler_calls = 0;
+    for (int way = 4; way < GETS; way++) {
+        for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
+            check_odd(way, odd[i]);
+        }
+    }
+    CHECK_EQ(handler_calls, 0);
+    handler = NULL;
+}
+
 int main(void) {
     test_begin(60);
     check_all();
     check_distinct();
     check_failures();
+    check_odd_alignments();
+    check_personality();
     return test_end();
 }
