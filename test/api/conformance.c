@@ -1,208 +1,125 @@
-// What does each entry point answer to each size and alignment, with memory and without?
-//
-// Every cell is judged on result, alignment, errno, out parameter, usable size and contents.
-#include "entry.h"
+// What does each entry point of C answer to each size and alignment, with memory and without?
+#include "conformance.h"
 
-#include <sys/mman.h>
+// ---- blocks that change their size: the same rules, and the old block is intact when there is none
 
-#define ERRNO_BEFORE 4711
+enum { OLD = 100 };
 
-struct cell {
-    const struct entry_point *entry;
-    size_t alignment;
-    size_t size;
+static void *old_block(void) {
+    void *block = call.malloc(OLD);
+    if (block != NULL) {
+        memset(block, 0x77, OLD);
+    }
+    return block;
+}
+
+// What realloc and its kin made of the old block. No bytes mean that it is freed, errno untouched.
+static void *judge_resized(void *old, void *block, size_t size, bool frees) {
+    int error = errno;
+    if (frees && size == 0) {
+        CHECK(block == NULL && errno == ERRNO_BEFORE);
+        return call.malloc(0);
+    }
+    size_t kept = size < OLD ? size : OLD;
+    CHECK(all_bytes(block != NULL ? block : old, 0x77, kept));
+    if (block == NULL) {
+        call.free(old);
+    }
+    errno = error;
+    return block;
+}
+
+#define RESIZING(name, frees, expression) \
+    static void *get_##name(size_t alignment, size_t size, int *code) { \
+        (void)alignment; \
+        *code = 0; \
+        void *old = old_block(); \
+        return old == NULL ? NULL : judge_resized(old, expression, size, frees); \
+    }
+
+RESIZING(resized, true, call.realloc(old, size))
+RESIZING(resized_array, true, call.reallocarray(old, 1, size))
+RESIZING(resized_array_turned, true, call.reallocarray(old, size, 1))
+RESIZING(resized_cleared, false, call.recallocarray(old, OLD, size, 1))
+RESIZING(libc_resized, true, call.__libc_realloc(old, size))
+
+static const struct entry_point resizing[] = {
+    { "realloc(p, n)", RULE_NONE, false, get_resized },
+    { "reallocarray(p, 1, n)", RULE_NONE, false, get_resized_array },
+    { "reallocarray(p, n, 1)", RULE_NONE, false, get_resized_array_turned },
+    { "recallocarray(p, 100, n, 1)", RULE_NONE, false, get_resized_cleared },
+    { "__libc_realloc(p, n)", RULE_NONE, false, get_libc_resized },
 };
 
-static bool is_power(size_t n) {
-    return n != 0 && (n & (n - 1)) == 0;
-}
+// ---- products that do not fit are no memory, whatever they wrap round to
 
-static bool alignment_is_wrong(const struct cell *cell) {
-    switch (cell->entry->rule) {
-    case RULE_C:
-        return !is_power(cell->alignment);
-    case RULE_POSIX:
-        return !is_power(cell->alignment) || cell->alignment % sizeof(void *) != 0;
-    case RULE_ROUND:
-        return cell->alignment > SIZE_MAX / 2 + 1;
-    default:
-        return false;
+static void overflowing_products(void) {
+    static const size_t factors[][2] = { { SIZE_MAX, 2 },
+                                         { 2, SIZE_MAX },
+                                         { SIZE_MAX / 2 + 1, 2 },
+                                         { (size_t)1 << 32, (size_t)1 << 32 },
+                                         { SIZE_MAX / 16 + 2, 16 } };
+    for (size_t i = 0; i < sizeof(factors) / sizeof(factors[0]); i++) {
+        size_t count = factors[i][0];
+        size_t size = factors[i][1];
+        void *old = old_block();
+        errno = ERRNO_BEFORE;
+        CHECK(call.calloc(count, size) == NULL && errno == ENOMEM);
+        errno = ERRNO_BEFORE;
+        CHECK(call.__libc_calloc(count, size) == NULL && errno == ENOMEM);
+        errno = ERRNO_BEFORE;
+        CHECK(call.reallocarray(NULL, count, size) == NULL && errno == ENOMEM);
+        errno = ERRNO_BEFORE;
+        CHECK(call.reallocarray(old, count, size) == NULL && errno == ENOMEM);
+        errno = ERRNO_BEFORE;
+        CHECK(call.recallocarray(old, 1, count, size) == NULL && errno == ENOMEM);
+        errno = ERRNO_BEFORE;
+        CHECK(call.recallocarray(old, count, 1, size) == NULL && errno == EINVAL);
+        CHECK(all_bytes(old, 0x77, OLD));
+        call.free(old);
     }
 }
 
-static size_t promised_alignment(const struct cell *cell) {
-    size_t alignment = 16;
-    if (cell->entry->rule == RULE_PAGE) {
-        return page;
-    }
-    while (cell->entry->rule != RULE_NONE && alignment < cell->alignment) {
-        alignment *= 2;
-    }
-    return alignment;
-}
+// ---- calls that free
 
-static size_t promised_size(const struct cell *cell) {
-    if (cell->entry->rule != RULE_PAGE) {
-        return cell->size;
+#define GIVER(name, expression) \
+    static void give_##name(void *block, size_t size, size_t alignment) { \
+        (void)size; \
+        (void)alignment; \
+        expression; \
     }
-    // valloc and pvalloc mean pages, so nothing is one page; only pvalloc promises whole ones.
-    bool whole = strstr(cell->entry->name, "pvalloc") != NULL;
-    return cell->size == 0 ? page : whole ? (cell->size + page - 1) / page * page : cell->size;
-}
 
-#define TELL(ok) \
-    CHECK_SAY(ok, "%s: %s, alignment %#zx, size %#zx: block %p, code %d, errno %d", #ok, \
-              cell->entry->name, cell->alignment, cell->size, block, code, error)
+GIVER(free, call.free(block))
+GIVER(cfree, call.cfree(block))
+GIVER(free_sized, call.free_sized(block, size))
+GIVER(free_aligned_sized, call.free_aligned_sized(block, alignment, size))
+GIVER(freezero, call.freezero(block, size))
+GIVER(libc_free, call.__libc_free(block))
+GIVER(libc_cfree, call.__libc_cfree(block))
+GIVER(realloc, CHECK(block == NULL || call.realloc(block, 0) == NULL))
 
-static void judge_failure(const struct cell *cell, void *block, int code, int error) {
-    bool wrong = alignment_is_wrong(cell);
-    bool too_large = cell->size > PTRDIFF_MAX / 4;
-    if (cell->entry->rule == RULE_POSIX) {
-        TELL(block == UNTOUCHED);
-        TELL(code == (wrong ? EINVAL : ENOMEM));
-        TELL(error == ERRNO_BEFORE);
-    } else {
-        TELL(block == NULL);
-        // With both at fault either answer is right.
-        TELL(error == (wrong ? EINVAL : ENOMEM) || (wrong && too_large && error == ENOMEM));
-    }
-}
+static const struct giver givers[] = {
+    { "free", give_free },
+    { "cfree", give_cfree },
+    { "free_sized", give_free_sized },
+    { "free_aligned_sized", give_free_aligned_sized },
+    { "freezero", give_freezero },
+    { "__libc_free", give_libc_free },
+    { "__libc_cfree", give_libc_cfree },
+    { "realloc(p, 0)", give_realloc },
+};
 
-static void judge_success(const struct cell *cell, void *block, int code, int error) {
-    TELL(code == 0);
-    TELL(error == ERRNO_BEFORE);
-    TELL(block != NULL && block != UNTOUCHED);
-    TELL((uintptr_t)block % promised_alignment(cell) == 0);
-    size_t usable = call.malloc_usable_size(block);
-    CHECK_SAY(usable >= promised_size(cell), "%s(%#zx, %#zx): usable size %zu", cell->entry->name,
-              cell->alignment, cell->size, usable);
-    CHECK_SAY(!cell->entry->zeroed || all_bytes(block, 0, cell->size), "%s(%zu) is not zero",
-              cell->entry->name, cell->size);
-    memset(block, 0x5a, usable);
-    errno = ERRNO_BEFORE;
-    CHECK(call.malloc_usable_size(block) == usable);
-    CHECK(all_bytes(block, 0x5a, usable));
-    call.free(block);
-    CHECK_EQ(errno, ERRNO_BEFORE);
-}
-
-static bool failed(const struct cell *cell, void *block, int code) {
-    return cell->entry->rule == RULE_POSIX ? code != 0 : block == NULL;
-}
-
-// may_fail: memory is scarce, so NULL with ENOMEM is right as well where a block would be.
-static void judge(const struct cell *cell, bool may_fail) {
-    int code = 0;
-    errno = ERRNO_BEFORE;
-    void *block = cell->entry->get(cell->alignment, cell->size, &code);
-    int error = errno;
-    bool must_fail = alignment_is_wrong(cell) || cell->size > PTRDIFF_MAX / 4;
-    bool fails = failed(cell, block, code);
-    if (fails && (must_fail || may_fail)) {
-        judge_failure(cell, block, code, error);
-    } else if (fails || must_fail) {
-        TELL(!"the opposite result was due");
-    } else {
-        judge_success(cell, block, code, error);
-    }
-}
-
-static void whole_table(bool may_fail) {
-    const size_t sizes[] = { 0,
-                             1,
-                             15,
-                             16,
-                             17,
-                             100,
-                             page - 1,
-                             page,
-                             page + 1,
-                             32768,
-                             32769,
-                             200000,
-                             1 << 20,
-                             (1 << 20) + 1,
-                             (size_t)PTRDIFF_MAX - 1,
-                             PTRDIFF_MAX,
-                             (size_t)PTRDIFF_MAX + 1,
-                             SIZE_MAX - (1 << 21),
-                             SIZE_MAX - page,
-                             SIZE_MAX - 16,
-                             SIZE_MAX - 1,
-                             SIZE_MAX };
-    const size_t alignments[] = { 0,
-                                  1,
-                                  2,
-                                  3,
-                                  4,
-                                  8,
-                                  16,
-                                  24,
-                                  48,
-                                  64,
-                                  page,
-                                  page + 16,
-                                  3 * page,
-                                  1 << 21,
-                                  3 << 20,
-                                  1 << 30,
-                                  SIZE_MAX / 2 + 2 };
-    for (size_t e = 0; e < ENTRIES; e++) {
-        struct cell cell = { &entries[e], 0, 0 };
-        for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]) && !entry_missing(cell.entry);
-             s++) {
-            cell.size = sizes[s];
-            size_t n = cell.entry->rule == RULE_NONE || cell.entry->rule == RULE_PAGE
-                           ? 1
-                           : sizeof(alignments) / sizeof(alignments[0]);
-            for (size_t a = 0; a < n; a++) {
-                cell.alignment = alignments[a];
-                judge(&cell, may_fail);
-            }
-        }
-    }
-}
-
-// Takes all there is, in blocks of halving sizes, under a limit a little above what is in use.
-static void table_without_memory(void *unused) {
-    (void)unused;
-    void *head = NULL;
-    struct rlimit limit = { 0, 0 };
-    FILE *maps = fopen("/proc/self/statm", "r");
-    unsigned long pages = 0;
-    REQUIRE(maps != NULL && fscanf(maps, "%lu", &pages) == 1);
-    (void)fclose(maps);
-    limit.rlim_cur = limit.rlim_max = pages * (unsigned long)sysconf(_SC_PAGESIZE) + (24 << 20);
-    REQUIRE(setrlimit(RLIMIT_AS, &limit) == 0);
-    for (size_t size = 4 << 20; size >= 16; size /= 2) {
-        for (void *block; (block = call.malloc(size)) != NULL; head = block) {
-            memcpy(block, &head, sizeof(head));
-        }
-    }
-    CHECK_EQ(errno, ENOMEM);
-    int code = 0;
-    for (size_t e = 0; e < ENTRIES; e++) {
-        struct cell cell = { &entries[e], 64, 8 << 20 };
-        if (!entry_missing(cell.entry)) {
-            void *block = cell.entry->get(cell.alignment, cell.size, &code);
-            CHECK_SAY(failed(&cell, block, code), "%s finds 8 MiB where none are left",
-                      cell.entry->name);
-        }
-    }
-    whole_table(true);
-    for (void *next; head != NULL; head = next) {
-        memcpy(&next, head, sizeof(next));
-        call.free(head);
-    }
-    void *again = call.malloc(8 << 20);
-    CHECK_SAY(again != NULL, "what was freed cannot be had again");
-    call.free(again);
-}
+#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
 int main(void) {
-    entry_begin(60);
-    whole_table(false);
-    struct child_end end = run_child(table_without_memory, NULL, 60);
-    expect_exit(&end, 0, "the table without memory");
+    static const struct family allocating = { entries, ENTRIES, givers, COUNT(givers) };
+    static const struct family changing = { resizing, COUNT(resizing), givers, COUNT(givers) };
+    entry_begin(120);
+    errno = ERRNO_BEFORE;
+    CHECK_EQ(call.malloc_usable_size(NULL), 0);
+    CHECK_EQ(errno, ERRNO_BEFORE);
+    judge_family(&allocating);
+    judge_family(&changing);
+    overflowing_products();
     return test_end();
 }

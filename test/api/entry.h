@@ -32,7 +32,9 @@
     X(void, __libc_free, (void *)) \
     X(void *, __libc_memalign, (size_t, size_t)) \
     X(void *, __libc_valloc, (size_t)) \
-    X(void *, __libc_pvalloc, (size_t))
+    X(void *, __libc_pvalloc, (size_t)) \
+    X(void, __libc_cfree, (void *)) \
+    X(int, __posix_memalign, (void **, size_t, size_t))
 
 struct calls {
 #define X(result, name, arguments) result(*name) arguments;
@@ -77,6 +79,7 @@ enum rule {
     RULE_ROUND, // anything: rounded up to a power of two, as glibc's memalign does
     RULE_POSIX, // a power of two and a multiple of a pointer's size, or EINVAL, out untouched
     RULE_PAGE,  // page aligned
+    RULE_NEW,   // a power of two, or no block, as the C++ library's own operators
 };
 
 struct entry_point {
@@ -120,7 +123,13 @@ static void *get_posix_memalign(size_t alignment, size_t size, int *code) {
     return block;
 }
 
-static const struct entry_point entries[] = {
+static void *get_libc_posix_memalign(size_t alignment, size_t size, int *code) {
+    void *block = UNTOUCHED;
+    *code = call.__posix_memalign(&block, alignment, size);
+    return block;
+}
+
+__attribute__((unused)) static const struct entry_point entries[] = {
     { "malloc", RULE_NONE, false, get_malloc },
     { "calloc(1, n)", RULE_NONE, true, get_calloc },
     { "calloc(n, 1)", RULE_NONE, true, get_calloc_turned },
@@ -138,6 +147,7 @@ static const struct entry_point entries[] = {
     { "__libc_memalign", RULE_ROUND, false, get_libc_memalign },
     { "__libc_valloc", RULE_PAGE, false, get_libc_valloc },
     { "__libc_pvalloc", RULE_PAGE, false, get_libc_pvalloc },
+    { "__posix_memalign", RULE_POSIX, false, get_libc_posix_memalign },
 };
 
 #define ENTRIES (sizeof(entries) / sizeof(entries[0]))
