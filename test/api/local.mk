@@ -5,7 +5,7 @@ TEST_EXTENSIONS = .t
 T_LOG_COMPILER = $(top_srcdir)/test/run
 dist_noinst_SCRIPTS += test/run
 
-noinst_HEADERS += test/work.h test/api/entry.h test/api/sandbox.h
+noinst_HEADERS += test/work.h test/api/conformance.h test/api/entry.h test/api/sandbox.h
 
 api_programs = \
 	test/api/addresses_in_range \
@@ -34,10 +34,11 @@ api_programs = \
 	test/api/zero_sizes
 
 if HAVE_CXX
-api_cxx_programs = test/api/loader_locks test/api/operators
+api_cxx_programs = test/api/conformance_new test/api/loader_locks test/api/operators
 endif
 
 AM_CXXFLAGS = -std=c++17 -fsized-deallocation $(API_CXXFLAGS) $(WARN_CFLAGS) $(WERROR_CFLAGS)
+test_api_conformance_new_SOURCES = test/api/conformance_new.cc
 test_api_loader_locks_SOURCES = test/api/loader_locks.cc
 test_api_operators_SOURCES = test/api/operators.cc
 
@@ -68,12 +69,13 @@ test_api_own_malloc_partial_SOURCES = test/api/own_malloc.c
 test_api_own_malloc_partial_CPPFLAGS = $(AM_CPPFLAGS) -DPARTIAL
 test_api_own_malloc_partial_LDFLAGS = -rdynamic
 
-EXTRA_PROGRAMS += test/api/loader_locks test/api/operators test/api/operators20
+EXTRA_PROGRAMS += test/api/conformance_new test/api/loader_locks test/api/operators test/api/operators20
 
 # What is run by scripts: programs and modules for them to load.
-api_scripts = test/api/archive_links.sh test/api/loaded_with_others.sh test/api/options_act.sh
+api_scripts = test/api/archive_links.sh test/api/cxx_libraries.sh test/api/loaded_with_others.sh test/api/options_act.sh
 dist_check_SCRIPTS += $(api_scripts)
-EXTRA_DIST += test/api/lib.sh test/api/modules/audit.c test/api/modules/hooks.c test/api/modules/user.c
+EXTRA_DIST += test/api/lib.sh test/api/modules/audit.c test/api/modules/hooks.c \
+	test/api/modules/throws.cc test/api/modules/user.c
 api_modules = test/api/modules/audit.so test/api/modules/hooks.so test/api/modules/user.so
 check_DATA = $(api_modules) test/api/modules/plugin.so test/api/placed-linked
 
