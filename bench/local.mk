@@ -1,7 +1,10 @@
 # Benches: nothing of this is built by "make" or installed. What each one measures stands at its head.
 
-bench_programs += bench/engel bench/glibc_simple bench/glibc_thread bench/measure bench/micro bench/pagewaste \
-	bench/schipper
+bench_programs += bench/engel bench/glibc_simple bench/glibc_thread bench/pagewaste bench/schipper
+
+# These a test needs too (test/stress/instructions.sh).
+bench_checked = bench/measure bench/micro
+check_PROGRAMS += $(bench_checked)
 
 bench_engel_SOURCES = bench/engel.c bench/bench.h
 bench_engel_CFLAGS = $(BENCH_CFLAGS)
@@ -39,19 +42,19 @@ bench_run = $(srcdir)/bench/run --bin bench --out bench --lib .libs/libpamalloc.
 
 .PHONY: bench bench-quick bench-memory bench-speed bench-count bench-programs
 
-bench-programs: $(bench_programs)
+bench-programs: $(bench_programs) $(bench_checked)
 
-bench: libpamalloc.la libpambyte.la $(bench_programs)
+bench: libpamalloc.la libpambyte.la $(bench_programs) $(bench_checked)
 	$(AM_V_at)$(bench_run) $(BENCH_FLAGS)
 
-bench-quick: libpamalloc.la libpambyte.la $(bench_programs)
+bench-quick: libpamalloc.la libpambyte.la $(bench_programs) $(bench_checked)
 	$(AM_V_at)$(bench_run) --quick $(BENCH_FLAGS)
 
-bench-memory: libpamalloc.la libpambyte.la $(bench_programs)
+bench-memory: libpamalloc.la libpambyte.la $(bench_programs) $(bench_checked)
 	$(AM_V_at)$(bench_run) --only memory $(BENCH_FLAGS)
 
-bench-speed: libpamalloc.la libpambyte.la $(bench_programs)
+bench-speed: libpamalloc.la libpambyte.la $(bench_programs) $(bench_checked)
 	$(AM_V_at)$(bench_run) --only speed $(BENCH_FLAGS)
 
-bench-count: libpamalloc.la $(bench_programs)
+bench-count: libpamalloc.la $(bench_checked)
 	$(AM_V_at)$(srcdir)/bench/count --bin bench pamalloc=.libs/libpamalloc.so

@@ -22,6 +22,13 @@ TESTS += $(stress_programs:=-preloaded.t) $(stress_verified:=-verified.t) test/s
 	test/stress/model-page16.t test/stress/model-page64.t test/stress/forks-page64.t
 endif
 
+# Of the release build, exactly, where there are figures for the compiler.
+dist_check_SCRIPTS += test/stress/instructions.sh
+EXTRA_DIST += test/stress/instructions/gcc-12-x86_64
+if !SANITIZED
+TESTS += test/stress/instructions.sh
+endif
+
 # Under the internal names: counted and refused kernel calls, and the model for the sanitizers.
 private_programs = test/stress/calls test/stress/inject test/stress/model_private
 check_PROGRAMS += $(private_programs)
