@@ -53,7 +53,7 @@ void pma_line_hex(struct fatal_line *line, uint64_t number) {
 }
 
 // A line that was cut still ends as a line.
-static void line_end(struct fatal_line *line) {
+void pma_line_end(struct fatal_line *line) {
     line->length = size_min(line->length, sizeof(line->text) - 1);
     line->text[line->length++] = '\n';
 }
@@ -104,17 +104,7 @@ void pma_fatal(const char *call, const char *what, struct fatal_block block) {
     pma_line_text(&line, " [seed 0x");
     line_number(&line, __atomic_load_n(&seed, __ATOMIC_RELAXED), 16, 16);
     pma_line_text(&line, "]");
-    line_end(&line);
+    pma_line_end(&line);
     pma_line_write(&line, STDERR_FILENO);
     die();
-}
-
-void pma_warn(const char *text, const char *name) {
-    struct fatal_line line = { .length = 0 };
-    pma_line_text(&line, "pamalloc: ");
-    pma_line_text(&line, text);
-    pma_line_text(&line, " ");
-    pma_line_text(&line, name);
-    line_end(&line);
-    pma_line_write(&line, STDERR_FILENO);
 }

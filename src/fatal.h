@@ -20,9 +20,6 @@ struct fatal_block {
 // public function that the program called, WHAT one of the sentences of doc/design.md, "Messages".
 PMA_COLD _Noreturn void pma_fatal(const char *call, const char *what, struct fatal_block block);
 
-// One line "pamalloc: TEXT NAME\n", no abort: for options that are not understood.
-PMA_COLD void pma_warn(const char *text, const char *name);
-
 // Told by init, printed with every fatal message, so that a layout can be met again with seed=.
 void pma_fatal_set_seed(uint64_t seed);
 
@@ -35,6 +32,8 @@ struct fatal_line {
 void pma_line_text(struct fatal_line *line, const char *text);
 void pma_line_decimal(struct fatal_line *line, uint64_t number);
 void pma_line_hex(struct fatal_line *line, uint64_t number);
+// The newline, which is there even if the text was cut.
+void pma_line_end(struct fatal_line *line);
 void pma_line_write(struct fatal_line *line, int descriptor);
 
 #endif

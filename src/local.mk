@@ -9,11 +9,14 @@ pam_core_sources = \
 	src/runlist.c src/runlist.h src/shard.c src/shard.h src/purge.c src/purge.h src/pageheap.c src/pageheap.h \
 	src/class.c src/class.h src/slab.c src/slab.h src/supply.c src/supply.h src/huge.c src/huge.h src/large.c src/large.h \
 	src/remote.c src/remote.h src/arena.c src/arena.h src/rest.c src/rest.h src/thread.c src/thread.h \
-	src/options.c src/options.h src/options.def src/stats.c src/stats.h src/init.c src/init.h \
+	src/parse.c src/parse.h src/options.c src/options.h src/options.def src/stats.c src/stats.h src/init.c src/init.h \
 	src/verify.c src/verify.h src/report.c src/report.h
 
 pam_entry_sources = \
 	src/alloc.c src/alloc.h src/malloc.c src/malloc.h src/extra.c src/extra.h src/cxx.c src/cxx.h
+
+# Where options.c looks for the system's choice.
+pam_conf_cppflags = -DPMA_CONF_FILE='"$(sysconfdir)/pamalloc.conf"'
 
 pam_all_sources = $(pam_core_sources) $(pam_entry_sources)
 
@@ -24,7 +27,7 @@ pam_release_cppflags = $(AM_CPPFLAGS) -DPMA_TEST=$(PMA_DEBUG)
 
 noinst_LTLIBRARIES += libpamcore.la
 libpamcore_la_SOURCES = $(pam_core_sources)
-libpamcore_la_CPPFLAGS = $(pam_release_cppflags) -DPMA_PUBLIC=0
+libpamcore_la_CPPFLAGS = $(pam_release_cppflags) $(pam_conf_cppflags) -DPMA_PUBLIC=0
 libpamcore_la_CFLAGS = $(AM_CFLAGS) $(ONE_OBJECT)
 
 pam_public_ldflags = -no-undefined $(MALLOC_LDFLAGS) -export-symbols $(srcdir)/src/pamalloc.sym
@@ -41,7 +44,7 @@ pam_test_cppflags = $(AM_CPPFLAGS) -DPMA_TEST=1
 
 check_LTLIBRARIES += libpamcoretest.la libpamprivate.la
 libpamcoretest_la_SOURCES = $(pam_core_sources)
-libpamcoretest_la_CPPFLAGS = $(pam_test_cppflags) -DPMA_PUBLIC=0
+libpamcoretest_la_CPPFLAGS = $(pam_test_cppflags) $(pam_conf_cppflags) -DPMA_PUBLIC=0
 libpamcoretest_la_CFLAGS = $(AM_CFLAGS) $(SANITIZER_CFLAGS) $(ONE_OBJECT)
 
 libpamprivate_la_SOURCES = $(pam_entry_sources)

@@ -1,19 +1,27 @@
 // options.h - what a user may choose when the program starts.
 //
-// Owns the parsed options, which are const after init. They are read from the environment's
-// PAMALLOC_OPTIONS, unless the program runs with more rights than its caller, as
-// name=value,name,... It must not know who asks for them.
+// Owns the options, which are const after init and lie on a page that the loader closed to writing.
+// They come from three places, and the later one wins: the system's file, the program's own string
+// pamalloc_options, and the environment's PAMALLOC_OPTIONS, which is not looked at in a program that
+// has more rights than its caller. It must not know who asks for them.
 #ifndef PMA_OPTIONS_H
 #define PMA_OPTIONS_H
 
 #include "base.h"
 
+enum option_type { OPTION_FLAG, OPTION_NUMBER, OPTION_SIZE, OPTION_CHOICE };
+
+// The words of the choices, in the order of options.def.
+enum { SIZED_TOLERATE, SIZED_STRICT };
+enum { REALLOC_ZERO_FREE, REALLOC_ZERO_KEEP };
+
 struct options {
-#define OPTION(name, type, initial, least, greatest, sentence) uint64_t name;
+#define OPTION(name, type, initial, least, greatest, words, sentence) uint64_t name;
 #include "options.def"
 #undef OPTION
 };
 
+// Written by nobody but pma_options_init.
 extern struct options pma_options;
 
 void pma_options_init(void);

@@ -120,18 +120,18 @@ static void check_long_message(void) {
     CHECK(strchr(end.text, '\n') == end.text + end.length - 1);
 }
 
-static void warn_twice(void *argument) {
-    (void)argument;
-    errno = 1234;
-    pma_warn("option not understood:", "frobnicate");
-    pma_warn("a", "b");
-    CHECK_EQ(errno, 1234);
-}
-
-static void check_warning(void) {
-    struct child_end end = run_child(warn_twice, NULL, 20);
-    expect_exit(&end, 0, "a warning ends nothing");
-    CHECK(strcmp(end.text, "pamalloc: option not understood: frobnicate\npamalloc: a b\n") == 0);
+// A line that was cut ends all the same.
+static void check_line_end(void) {
+    struct fatal_line line = { .length = 0 };
+    pma_line_text(&line, "short");
+    pma_line_end(&line);
+    CHECK(line.length == 6 && memcmp(line.text, "short\n", 6) == 0);
+    for (int i = 0; i < 100; i++) {
+        pma_line_text(&line, "and long ");
+    }
+    pma_line_end(&line);
+    CHECK_EQ(line.length, sizeof(line.text));
+    CHECK_EQ(line.text[line.length - 1], '\n');
 }
 
 // ---- nothing keeps the process alive
@@ -231,7 +231,7 @@ int main(void) {
     check_cut();
     check_messages();
     check_long_message();
-    check_warning();
+    check_line_end();
     check_it_dies();
     check_threads();
     return test_end();

@@ -58,6 +58,7 @@ heap_programs = \
 	test/unit/arena \
 	test/unit/rest \
 	test/unit/thread \
+	test/unit/parse \
 	test/unit/options \
 	test/unit/init \
 	test/unit/stats \
@@ -179,6 +180,12 @@ test_unit_thread_CPPFLAGS = $(UNIT_CPPFLAGS)
 test_unit_thread_CFLAGS = $(UNIT_CFLAGS)
 test_unit_thread_LDFLAGS = $(UNIT_LINK)
 test_unit_thread_LDADD = $(UNIT_LIBS)
+
+test_unit_parse_SOURCES = test/unit/parse.c
+test_unit_parse_CPPFLAGS = $(UNIT_CPPFLAGS)
+test_unit_parse_CFLAGS = $(UNIT_CFLAGS)
+test_unit_parse_LDFLAGS = $(UNIT_LINK)
+test_unit_parse_LDADD = $(UNIT_LIBS)
 
 test_unit_options_SOURCES = test/unit/options.c
 test_unit_options_CPPFLAGS = $(UNIT_CPPFLAGS)
