@@ -20,6 +20,11 @@ extern "C" {
 // The version of the library that serves this process, for example "0.1.0".
 const char *pamalloc_version(void);
 
+// A program's own choice of options, as PAMALLOC_OPTIONS in the environment has it. A program that wants one defines
+//     const char *pamalloc_options = "name=value,...";
+// and links with pamalloc, or else with -rdynamic. pamalloc(7) lists the options.
+extern const char *pamalloc_options PAMALLOC_ATTRIBUTE((visibility("default")));
+
 // As in C23: free, by a caller that knows the size it asked for (and the alignment).
 void free_sized(void *block, size_t size);
 void free_aligned_sized(void *block, size_t alignment, size_t size);

@@ -5,6 +5,7 @@
 
 #include "fatal.h"
 #include "malloc.h"
+#include "sized.h"
 #include "tune.h"
 
 #include <dlfcn.h>
@@ -229,7 +230,8 @@ void *PMA_NAME(_ZnamSt11align_val_tRKSt9nothrow_t)(size_t size, size_t alignment
     return new_nothrow(size, alignment);
 }
 
-// ---- delete: the block's own descriptor knows its size and alignment, so the hints are not needed
+// ---- delete: the block's own descriptor knows its size and alignment, and the hints are looked at
+// on request only
 
 void PMA_NAME(_ZdlPv)(void *block) {
     pma_alloc_free("operator delete", block);
@@ -240,12 +242,12 @@ void PMA_NAME(_ZdaPv)(void *block) {
 }
 
 void PMA_NAME(_ZdlPvm)(void *block, size_t size) {
-    (void)size;
+    sized_check("operator delete", block, PMA_SLOT_MIN, size);
     pma_alloc_free("operator delete", block);
 }
 
 void PMA_NAME(_ZdaPvm)(void *block, size_t size) {
-    (void)size;
+    sized_check("operator delete[]", block, PMA_SLOT_MIN, size);
     pma_alloc_free("operator delete[]", block);
 }
 
@@ -284,13 +286,11 @@ void PMA_NAME(_ZdaPvSt11align_val_tRKSt9nothrow_t)(void *block, size_t alignment
 }
 
 void PMA_NAME(_ZdlPvmSt11align_val_t)(void *block, size_t size, size_t alignment) {
-    (void)size;
-    (void)alignment;
+    sized_check("operator delete", block, alignment, size);
     pma_alloc_free("operator delete", block);
 }
 
 void PMA_NAME(_ZdaPvmSt11align_val_t)(void *block, size_t size, size_t alignment) {
-    (void)size;
-    (void)alignment;
+    sized_check("operator delete[]", block, alignment, size);
     pma_alloc_free("operator delete[]", block);
 }

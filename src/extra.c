@@ -5,11 +5,13 @@
 
 #include "init.h"
 #include "malloc.h"
+#include "options.h"
 #include "report.h"
 #include "stats.h"
 
 #include <errno.h>
 #include <limits.h>
+#include <unistd.h>
 
 const char pma_link_extra = 1;
 __attribute__((used)) static const char *const links[] = { &pma_link_alloc, &pma_link_malloc,
@@ -22,7 +24,14 @@ int PMA_NAME(malloc_trim)(size_t pad) {
 
 void PMA_NAME(malloc_stats)(void) {
     init_ensure();
-    pma_report_text(2);
+    pma_report_text(STDERR_FILENO);
+}
+
+// Behind the program's own destructors and what it registered with atexit.
+__attribute__((destructor)) static void report_at_end(void) {
+    if (pma_options.stats != 0) {
+        pma_report_text(STDERR_FILENO);
+    }
 }
 
 struct pma_mallinfo2 PMA_NAME(mallinfo2)(void) {

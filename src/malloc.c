@@ -4,7 +4,10 @@
 #include "malloc.h"
 
 #include "init.h"
+#include "options.h"
 #include "os.h"
+#include "sized.h"
+#include "tune.h"
 
 #include <errno.h>
 #include <string.h>
@@ -26,16 +29,17 @@ void *PMA_NAME(calloc)(size_t count, size_t size) {
     return pma_alloc_zeroed(bytes);
 }
 
-// As in the GNU C library: realloc(p, 0) frees and returns NULL, errno untouched.
+// As in the GNU C library: realloc(p, 0) frees and returns NULL, errno untouched. Or, by the option
+// realloc_zero, a block of no bytes takes its place.
 PMA_INLINE void *resize(const char *call, void *block, size_t size) {
     if (block == NULL) {
         return PMA_NAME(malloc)(size);
     }
-    if (unlikely(size == 0)) {
+    if (unlikely(size == 0) && pma_options.realloc_zero == REALLOC_ZERO_FREE) {
         pma_alloc_free(call, block);
         return NULL;
     }
-    return pma_alloc_resized(call, block, size);
+    return sized_fit(call, pma_alloc_resized(call, block, size), size);
 }
 
 void *PMA_NAME(realloc)(void *block, size_t size) {
@@ -114,16 +118,15 @@ void PMA_NAME(cfree)(void *block) {
     pma_alloc_free("cfree", block);
 }
 
-// The block's own descriptor says how large it is; real programs pass wrong sizes, and the hint is
-// not needed.
+// The block's own descriptor says how large it is, and real programs pass wrong sizes: they are
+// looked at on request only.
 void PMA_NAME(free_sized)(void *block, size_t size) {
-    (void)size;
+    sized_check("free_sized", block, PMA_SLOT_MIN, size);
     pma_alloc_free("free_sized", block);
 }
 
 void PMA_NAME(free_aligned_sized)(void *block, size_t alignment, size_t size) {
-    (void)alignment;
-    (void)size;
+    sized_check("free_aligned_sized", block, alignment, size);
     pma_alloc_free("free_aligned_sized", block);
 }
 

@@ -51,7 +51,8 @@ struct options pma_options PMA_ALIGNED(512) __attribute__((section(".data.rel.ro
 
 _Static_assert(sizeof(struct options) <= 512, "the options lie inside one page");
 
-// The program's own string, if it has one that the linker or the loader can see.
+// The program's own string, if it has one that the linker or the loader can see. <pamalloc.h> says
+// the same to programs, but not that there may be none.
 extern const char *pamalloc_options __attribute__((weak, visibility("default")));
 
 // What is being read, and what has been understood so far.

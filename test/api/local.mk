@@ -69,6 +69,13 @@ test_api_own_malloc_partial_SOURCES = test/api/own_malloc.c
 test_api_own_malloc_partial_CPPFLAGS = $(AM_CPPFLAGS) -DPARTIAL
 test_api_own_malloc_partial_LDFLAGS = -rdynamic
 
+# Programs that choose options by a string of their own: it is exported, so that a preloaded library sees it too.
+api_choosing_programs = test/api/realloc_zero_keeps test/api/sized_strict
+test_api_realloc_zero_keeps_SOURCES = test/api/realloc_zero_keeps.c
+test_api_realloc_zero_keeps_LDFLAGS = -rdynamic
+test_api_sized_strict_SOURCES = test/api/sized_strict.c
+test_api_sized_strict_LDFLAGS = -rdynamic
+
 EXTRA_PROGRAMS += test/api/conformance_new test/api/loader_locks test/api/operators test/api/operators20
 
 # What is run by scripts: programs and modules for them to load.
@@ -89,10 +96,12 @@ test/api/modules/plugin.so: test/api/modules/user.c libpamalloc.la
 
 if !SANITIZED
 plain_programs = $(api_programs) $(api_cxx_programs)
-check_PROGRAMS += $(plain_programs) $(api_cxx20_programs) $(api_own_programs) test/api/placed test/api/plugins
+check_PROGRAMS += $(plain_programs) $(api_cxx20_programs) $(api_own_programs) $(api_choosing_programs) test/api/placed test/api/plugins
 TESTS += $(api_page_programs:=-page16.t) $(api_page_programs:=-page64.t)
 TESTS += $(plain_programs:=-linked.t) $(plain_programs:=-preloaded.t) $(api_cxx20_programs:=-preloaded.t) \
-	$(api_own_programs:=-preloaded.t) $(api_programs:=-verified.t) $(api_scripts)
+	$(api_own_programs:=-preloaded.t) $(api_programs:=-verified.t) $(api_scripts) \
+	$(api_choosing_programs:=-linked.t) $(api_choosing_programs:=-preloaded.t) \
+	$(api_choosing_programs:=-verified.t) $(api_choosing_programs:=-page64.t)
 endif
 
 # ---- how every test of test/api, test/misuse and test/stress comes to its ways
