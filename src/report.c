@@ -34,6 +34,7 @@ void pma_report_text(int descriptor) {
     row_write(descriptor, "free, dirty", stats.dirty_runs, stats.dirty_bytes + stats.cached_bytes);
     row_write(descriptor, "free, clean", stats.clean_runs, stats.clean_bytes);
     row_write(descriptor, "metadata", stats.arenas, stats.meta);
+    row_write(descriptor, "lock waits", stats.lock_waits, 0);
 }
 
 void pma_report_xml(FILE *stream) {

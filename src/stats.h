@@ -27,6 +27,7 @@ struct stats {
     size_t meta;         // bytes for descriptors
     size_t arenas;       // how many
     size_t arenas_idle;  // of which no thread has
+    size_t lock_waits;   // how often a thread found a lock held, since the start
 };
 
 void pma_stats_collect(struct stats *stats);

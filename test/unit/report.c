@@ -48,6 +48,7 @@ static void check_text(void) {
     check_row("free, dirty", stats.dirty_runs, stats.dirty_bytes + stats.cached_bytes);
     check_row("free, clean", stats.clean_runs, stats.clean_bytes);
     check_row("metadata", stats.arenas, stats.meta);
+    check_row("lock waits", stats.lock_waits, 0);
     // Every line has the columns of the first.
     size_t lines = 0;
     for (const char *line = text; *line != '\0'; line = strchr(line, '\n') + 1) {
@@ -55,7 +56,7 @@ static void check_text(void) {
         CHECK(strchr(line, '\n') - line < 80);
         lines++;
     }
-    CHECK_EQ(lines, 8);
+    CHECK_EQ(lines, 9);
 }
 
 // ---- XML

@@ -6,6 +6,7 @@
 #include "harness.h"
 #include "huge.h"
 #include "limits.h"
+#include "lock.h"
 #include "malloc.h"
 #include "meta.h"
 #include "os.h"
@@ -238,6 +239,15 @@ static void check_at_random(struct dice *dice) {
     }
 }
 
+// Each lock counts for itself who had to wait for it.
+static void check_lock_waits(void) {
+    size_t before = collect().lock_waits;
+    pma_huge_lock()->contended += 3;
+    pma_pageheap.shards[pma_pageheap.nshards - 1].lock.contended += 5;
+    pma_meta_lock()->contended += 7;
+    CHECK_EQ(collect().lock_waits, before + 15);
+}
+
 int main(void) {
     test_begin(60);
     struct dice dice = { test_seed() };
@@ -248,5 +258,6 @@ int main(void) {
     check_closed();
     check_arenas();
     check_at_random(&dice);
+    check_lock_waits();
     return test_end();
 }
