@@ -60,6 +60,12 @@ def installed():
     return found
 
 
+def ours():
+    """pamalloc, if PAMALLOC_LIB names it or it is built in build/."""
+    library = os.environ.get("PAMALLOC_LIB") or os.path.join(HERE, "..", "build", ".libs", "libpamalloc.so")
+    return [("pamalloc", os.path.abspath(library))] if os.path.exists(library) else []
+
+
 def folder_of_programs(given=None):
     """The folder where the bench programs were built."""
     for folder in [given, os.environ.get("BENCH_BIN"), "bench", "build/bench",

@@ -6,6 +6,14 @@ bench_programs += bench/engel bench/glibc_simple bench/glibc_thread bench/pagewa
 bench_checked = bench/measure bench/micro
 check_PROGRAMS += $(bench_checked)
 
+# Of speed alone.
+bench_programs += bench/sizes bench/threads
+bench_sizes_SOURCES = bench/sizes.c bench/bench.h
+bench_sizes_CFLAGS = $(BENCH_CFLAGS)
+bench_threads_SOURCES = bench/threads.c bench/bench.h
+bench_threads_CFLAGS = $(BENCH_CFLAGS)
+dist_noinst_SCRIPTS += bench/sweep
+
 bench_engel_SOURCES = bench/engel.c bench/bench.h
 bench_engel_CFLAGS = $(BENCH_CFLAGS)
 bench_glibc_simple_SOURCES = bench/glibc_simple.c bench/bench.h
