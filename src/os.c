@@ -15,7 +15,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -223,11 +222,12 @@ bool pma_os_protect(void *start, size_t size) {
     return !fails() && protect(start, size, PROT_READ);
 }
 
-// Whether the page can be written is asked of the kernel, which faults nobody: it is to write the
-// mask of blocked signals there. Only what it found closed is closed again.
+// Whether the page can be written is asked of the kernel, which faults nobody: it is to write some
+// bytes there, by a call that valgrind and qemu leave to it. Only what it found closed is closed
+// again.
 bool pma_os_overwrite(uint64_t *target, const void *source, size_t size) {
     void *page = (void *)align_down((uintptr_t)target, kernel_page);
-    long answer = enter(SYS_rt_sigprocmask, SIG_BLOCK, 0, (long)target, sizeof(*target), 0, 0);
+    long answer = enter(SYS_getrandom, (long)target, sizeof(*target), PMA_GRND_NONBLOCK, 0, 0, 0);
     if (is_error(answer) && (fails() || !protect(page, kernel_page, PROT_READ | PROT_WRITE))) {
         return false;
     }
