@@ -76,25 +76,44 @@ static struct lock *fork_lock(unsigned i) {
     }
 }
 
+// The C library's answer, where it gives one (glibc 2.32).
+extern char single_threaded __asm__("__libc_single_threaded") __attribute__((weak));
+
+// The process has one thread: the locks are free, or the thread holds them itself, since this is a
+// signal's handler. Waiting for them would never end, and a child has them as the parent does.
+static bool fork_is_alone; // atomic; several threads write the same
+
 static void fork_prepare(void) {
+    bool alone = &single_threaded != NULL && single_threaded != 0;
+    __atomic_store_n(&fork_is_alone, alone, __ATOMIC_RELAXED);
+    if (alone) {
+        return;
+    }
     for (unsigned i = 0; fork_lock(i) != NULL; i++) {
         lock_lock(fork_lock(i));
     }
 }
 
 static void fork_parent(void) {
+    if (__atomic_load_n(&fork_is_alone, __ATOMIC_RELAXED)) {
+        return;
+    }
     for (unsigned i = 0; fork_lock(i) != NULL; i++) {
         lock_unlock(fork_lock(i));
     }
 }
 
 static void fork_child(void) {
+    if (!pma_meta_is_wiped()) {
+        pma_random_forget();
+    }
+    if (__atomic_load_n(&fork_is_alone, __ATOMIC_RELAXED)) {
+        pma_thread_after_fork_alone();
+        return;
+    }
     for (unsigned i = 0; fork_lock(i) != NULL; i++) {
         pma_unlock_note(fork_lock(i));
         pma_lock_reset(fork_lock(i));
-    }
-    if (!pma_meta_is_wiped()) {
-        pma_random_forget();
     }
     pma_thread_after_fork();
 }

@@ -208,6 +208,12 @@ static void stream_after_fork(struct arena *arena) {
     arena->stream->identity = arena->number;
 }
 
+void pma_thread_after_fork_alone(void) {
+    for (struct arena *arena = arenas_first(); arena != NULL; arena = arena->all_next) {
+        stream_after_fork(arena);
+    }
+}
+
 // The pool is built anew: its lock may have been held by a thread that is gone. An arena that was
 // inside a slow path is in an unknown state: what is freed into it is only marked, and nobody uses
 // it again.

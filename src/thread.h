@@ -36,6 +36,9 @@ void pma_arena_walk(void (*visit)(struct arena *arena, void *context), void *con
 // inside a slow path.
 void pma_thread_after_fork(void);
 
+// In the child of a process with one thread, which goes on where it was: only draws begin anew.
+void pma_thread_after_fork_alone(void);
+
 struct lock *pma_thread_lock(void);
 
 #endif

@@ -145,13 +145,36 @@ static void do_nothing(void *argument) {
     (void)argument;
 }
 
-static void check_all_locks(void) {
-    forks_seen = locks_free = 0;
-    struct child_end end = run_child(do_nothing, NULL, 20);
+static void *fork_beside_main(void *argument) {
+    struct child_end end = run_child(do_nothing, argument, 20);
     expect_exit(&end, 0, "a child");
+    return NULL;
+}
+
+// With several threads all locks are held. One alone takes none: it may hold some itself, below a
+// signal's handler that forks.
+static void check_all_locks(void) {
+    pthread_t thread;
+    forks_seen = locks_free = 0;
+    REQUIRE(pthread_create(&thread, NULL, fork_beside_main, NULL) == 0);
+    REQUIRE(pthread_join(thread, NULL) == 0);
     CHECK_EQ(forks_seen, 1);
     CHECK_EQ(locks_free, 0);
     CHECK(pma_lock_none_held());
+}
+
+static void fork_once_more(void *argument) {
+    struct child_end end = run_child(do_nothing, argument, 10);
+    expect_exit(&end, 0, "a child of a child");
+}
+
+// As in a handler that came while a lock was held: no fork waits for it, and it stays what it was.
+static void check_fork_below_a_lock(void) {
+    lock_lock(pma_region_lock());
+    struct child_end end = run_child(fork_once_more, NULL, 20);
+    expect_exit(&end, 0, "a child below a lock");
+    CHECK_EQ(__atomic_load_n(&pma_region_lock()->state, __ATOMIC_RELAXED), 1);
+    lock_unlock(pma_region_lock());
 }
 
 // A thread that waits between two calls: in a child its arena is nobody's.
@@ -259,6 +282,7 @@ int main(void) {
     check_seed();
     end = run_child(fork_again, (void *)3, 20);
     expect_exit(&end, 0, "children of children");
+    check_fork_below_a_lock();
     check_all_locks();
     check_arenas();
     check_forks();
