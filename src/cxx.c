@@ -41,19 +41,22 @@ extern void bad_alloc_type(void) WEAK(BAD_ALLOC_TYPE);
 extern void bad_alloc_table(void) WEAK(BAD_ALLOC_TABLE);
 extern void bad_alloc_destroy(void) WEAK(BAD_ALLOC_DESTROY);
 
+// libtool tells that this is the shared library. The archive is a part of one program, and has its
+// C++ library or none.
+#ifdef PIC
 extern int dladdr(const void *address, Dl_info *info) __attribute__((weak));
 extern void *dlopen(const char *file, int flags) __attribute__((weak));
 extern void *dlsym(void *handle, const char *name) __attribute__((weak));
 extern int dlclose(void *handle) __attribute__((weak));
 
 // A program in C may load a C++ library late, below a module and for it alone: then it is found
-// from the module that called, and nowhere else. A static program has no loader and needs none.
-// Only a request that failed comes here, and throwing takes the loader's lock as well.
-static function find(const char *name, function linked, const void *caller) {
+// from the module that called, and nowhere else. Only a request that failed comes here, and throwing
+// takes the loader's lock as well.
+static function find_late(const char *name, const void *caller) {
     Dl_info info;
-    if (linked != NULL || dladdr == NULL || dlopen == NULL || dlsym == NULL || dlclose == NULL ||
+    if (dladdr == NULL || dlopen == NULL || dlsym == NULL || dlclose == NULL ||
         dladdr(caller, &info) == 0) {
-        return linked;
+        return NULL;
     }
     void *handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
     if (handle == NULL) {
@@ -62,6 +65,17 @@ static function find(const char *name, function linked, const void *caller) {
     function found = (function)(uintptr_t)dlsym(handle, name);
     dlclose(handle);
     return found;
+}
+#else
+static function find_late(const char *name, const void *caller) {
+    (void)name;
+    (void)caller;
+    return NULL;
+}
+#endif
+
+static function find(const char *name, function linked, const void *caller) {
+    return linked != NULL ? linked : find_late(name, caller);
 }
 
 // Where a static C++ library left out the function that throws bad_alloc, it is thrown by hand. An

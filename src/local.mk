@@ -13,7 +13,8 @@ pam_core_sources = \
 	src/verify.c src/verify.h src/report.c src/report.h
 
 pam_entry_sources = \
-	src/alloc.c src/alloc.h src/sized.c src/sized.h src/malloc.c src/malloc.h src/extra.c src/extra.h src/cxx.c src/cxx.h
+	src/alloc.c src/alloc.h src/sized.c src/sized.h src/malloc.c src/malloc.h src/extra.c src/extra.h src/cxx.c src/cxx.h \
+	src/loader.c src/loader.h
 
 # Where options.c looks for the system's choice.
 pam_conf_cppflags = -DPMA_CONF_FILE='"$(sysconfdir)/pamalloc.conf"'
