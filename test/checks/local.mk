@@ -11,6 +11,7 @@ check_scripts = \
 	test/checks/format \
 	test/checks/dist \
 	test/checks/packages \
+	test/checks/manual \
 	test/checks/prose
 dist_check_SCRIPTS += $(check_scripts)
 TESTS += $(check_scripts)
