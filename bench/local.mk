@@ -36,7 +36,7 @@ libpambyte_la_SOURCES = $(pam_all_sources)
 libpambyte_la_CPPFLAGS = $(AM_CPPFLAGS) -DPMA_TEST=0 -DPMA_PUBLIC=1 -DPMA_BENCH_BYTE_DRAWS=1
 libpambyte_la_CFLAGS = $(AM_CFLAGS) $(ONE_OBJECT)
 libpambyte_la_LDFLAGS = $(pam_public_ldflags) -rpath /nowhere -avoid-version
-libpambyte_la_DEPENDENCIES = src/pamalloc.sym
+libpambyte_la_DEPENDENCIES = exported.sym
 
 dist_noinst_SCRIPTS += bench/compare bench/count bench/report bench/run
 EXTRA_DIST += bench/README bench/allocators.py

@@ -39,6 +39,10 @@
 #define PMA_APART 128
 #define PMA_ALIGNED(n) __attribute__((aligned(n)))
 
+// Words of 64 bits are read and written at once everywhere, which 32-bit x86 promises only where they
+// are aligned: there the ABI aligns them to 4 bytes unless the compiler is told -malign-double.
+_Static_assert(_Alignof(struct { uint64_t word; }) == 8, "64-bit words must be aligned");
+
 // Expands to nothing in a release build; the test build turns it into a check that aborts.
 #if PMA_TEST
 #define pma_assert(condition) ((condition) ? (void)0 : __builtin_trap())
@@ -111,6 +115,12 @@ PMA_INLINE uint64_t multiply_high(uint64_t a, const uint64_t *b, uint64_t *low) 
     uint64_t high;
     __asm__("mulq %3" : "=a"(*low), "=d"(high) : "0"(a), "m"(*b) : "cc");
     return high;
+#elif !defined(__SIZEOF_INT128__)
+    // A 32-bit port: a is the distance of two addresses there, so two products do.
+    uint64_t lower = (uint64_t)(uint32_t)a * (uint32_t)*b;
+    uint64_t upper = (uint64_t)(uint32_t)a * (uint32_t)(*b >> 32) + (lower >> 32);
+    *low = upper << 32 | (uint32_t)lower;
+    return upper >> 32;
 #else
     unsigned __int128 product = (unsigned __int128)a * *b;
     *low = (uint64_t)product;

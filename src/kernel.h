@@ -53,6 +53,29 @@ static inline long enter(long number, long a, long b, long c, long d, long e, lo
                      : "memory");
     return a0;
 }
+#elif defined(__i386__)
+// The sixth argument goes where the frame pointer may be, the first where position independent code
+// may keep its table: both are saved on the stack, and all are fetched from memory.
+static inline long enter(long number, long a, long b, long c, long d, long e, long f) {
+    long arguments[6] = { a, b, c, d, e, f };
+    long *from = arguments;
+    long result = number;
+    __asm__ volatile("pushl %%ebx\n\t"
+                     "pushl %%ebp\n\t"
+                     "movl 0(%%edi), %%ebx\n\t"
+                     "movl 4(%%edi), %%ecx\n\t"
+                     "movl 8(%%edi), %%edx\n\t"
+                     "movl 12(%%edi), %%esi\n\t"
+                     "movl 20(%%edi), %%ebp\n\t"
+                     "movl 16(%%edi), %%edi\n\t"
+                     "int $0x80\n\t"
+                     "popl %%ebp\n\t"
+                     "popl %%ebx"
+                     : "+a"(result), "+D"(from)
+                     :
+                     : "ecx", "edx", "esi", "memory", "cc");
+    return result;
+}
 #else
 static inline long enter(long number, long a, long b, long c, long d, long e, long f) {
     int saved = errno;

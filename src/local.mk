@@ -31,14 +31,19 @@ libpamcore_la_SOURCES = $(pam_core_sources)
 libpamcore_la_CPPFLAGS = $(pam_release_cppflags) $(pam_conf_cppflags) -DPMA_PUBLIC=0
 libpamcore_la_CFLAGS = $(AM_CFLAGS) $(ONE_OBJECT)
 
-pam_public_ldflags = -no-undefined $(MALLOC_LDFLAGS) -export-symbols $(srcdir)/src/pamalloc.sym
+# The names of src/pamalloc.sym, as this port's C++ has them.
+exported.sym: $(srcdir)/src/pamalloc.sym Makefile
+	$(AM_V_GEN)sed '$(PORT_SYMBOLS)' $(srcdir)/src/pamalloc.sym >$@.new && mv $@.new $@
+CLEANFILES += exported.sym
+
+pam_public_ldflags = -no-undefined $(MALLOC_LDFLAGS) -export-symbols exported.sym
 
 lib_LTLIBRARIES += libpamalloc.la
 libpamalloc_la_SOURCES = $(pam_entry_sources)
 libpamalloc_la_CPPFLAGS = $(pam_release_cppflags) -DPMA_PUBLIC=1
 libpamalloc_la_LDFLAGS = $(pam_public_ldflags) -version-info $(PMA_LT_VERSION)
 libpamalloc_la_LIBADD = libpamcore.la
-libpamalloc_la_DEPENDENCIES = libpamcore.la src/pamalloc.sym
+libpamalloc_la_DEPENDENCIES = libpamcore.la exported.sym
 
 # The test build under internal names, for programs whose malloc is the C library's.
 pam_test_cppflags = $(AM_CPPFLAGS) -DPMA_TEST=1
@@ -61,5 +66,5 @@ libpamtest_la_CPPFLAGS = $(pam_test_cppflags) -DPMA_PUBLIC=1
 libpamtest_la_CFLAGS = $(AM_CFLAGS) $(ONE_OBJECT)
 libpamtest_la_LDFLAGS = $(pam_public_ldflags) -rpath /nowhere -avoid-version
 libpamtest_la_LIBADD = libpamcoretest.la
-libpamtest_la_DEPENDENCIES = libpamcoretest.la src/pamalloc.sym
+libpamtest_la_DEPENDENCIES = libpamcoretest.la exported.sym
 endif

@@ -14,7 +14,6 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <stdlib.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -27,6 +26,17 @@
 enum { PMA_MAP_FIXED_NOREPLACE = 0x100000 };
 enum { PMA_MADV_WIPEONFORK = 18, PMA_MADV_POPULATE_WRITE = 23, PMA_MADV_NONE = -1 };
 enum { PMA_GRND_NONBLOCK = 1, PMA_GRND_INSECURE = 4 };
+
+// The kernel's headers are not where every compiler looks: musl's does not, nor one for 32 bits that
+// has none of its own. Like the rest of the kernel's interface these numbers never change.
+enum { PMA_FUTEX_WAIT_PRIVATE = 0 | 128, PMA_FUTEX_WAKE_PRIVATE = 1 | 128 };
+
+// On 32 bits mmap counts its offset, which is always 0 here, in pages, and has another name.
+#ifdef SYS_mmap2
+#define CALL_MMAP SYS_mmap2
+#else
+#define CALL_MMAP SYS_mmap
+#endif
 
 // Without MAP_NORESERVE: pages that nobody can write are not charged anyway, and mappings that
 // differ in it do not merge with their neighbours.
@@ -123,7 +133,7 @@ static bool unmap(uintptr_t start, size_t size) {
 }
 
 static long map(uintptr_t start, size_t size, int protection, int flags) {
-    long result = enter(SYS_mmap, (long)start, (long)size, protection, flags, -1, 0);
+    long result = enter(CALL_MMAP, (long)start, (long)size, protection, flags, -1, 0);
     addresses_come();
     return result;
 }
@@ -394,24 +404,24 @@ uint64_t pma_os_time(void) {
 // The kernel refuses a mask shorter than its own, which has a bit for each processor that it was
 // built for. Today's largest are built for 8192, the first try; the last has room for 32768.
 unsigned pma_os_processors(void) {
-    uint64_t mask[512];
+    uint64_t mask[512] = { 0 };
     long bytes = -EINVAL;
     for (size_t room = 1024; room <= sizeof(mask) && bytes == -EINVAL; room *= 2) {
         bytes = enter(SYS_sched_getaffinity, 0, (long)room, (long)mask, 0, 0, 0);
     }
     unsigned count = 0;
-    for (long i = 0; i < bytes / (long)sizeof(mask[0]); i++) {
+    for (long i = 0; i * (long)sizeof(mask[0]) < bytes; i++) {
         count += bits_count(mask[i]);
     }
     return count == 0 ? 1 : count;
 }
 
 void pma_os_wait(uint32_t *word, uint32_t value) {
-    enter(SYS_futex, (long)word, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, (long)value, 0, 0, 0);
+    enter(SYS_futex, (long)word, PMA_FUTEX_WAIT_PRIVATE, (long)value, 0, 0, 0);
 }
 
 void pma_os_wake(uint32_t *word) {
-    enter(SYS_futex, (long)word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, 0, 0, 0);
+    enter(SYS_futex, (long)word, PMA_FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
 }
 
 void pma_os_yield(void) {

@@ -222,7 +222,7 @@ PMA_SLOW void pma_stream_refill(struct stream *stream) {
 // rest of a division would not be even.
 size_t pma_stream_below(struct stream *stream, size_t n) {
     unsigned nibbles = (log2_up(n) + 3) / 4;
-    size_t most = nibbles == 16 ? SIZE_MAX : ((size_t)1 << 4 * nibbles) - 1;
+    size_t most = nibbles == 2 * sizeof(size_t) ? SIZE_MAX : ((size_t)1 << 4 * nibbles) - 1;
     size_t uneven = (most % n + 1) % n;
     for (;;) {
         size_t drawn = 0;

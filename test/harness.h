@@ -228,7 +228,11 @@ static inline uint64_t dice_draw(struct dice *dice) {
 }
 
 static inline size_t dice_below(struct dice *dice, size_t limit) {
+#ifdef __SIZEOF_INT128__
     return (size_t)(((unsigned __int128)dice_draw(dice) * limit) >> 64);
+#else
+    return (size_t)((dice_draw(dice) >> 32) * limit >> 32);
+#endif
 }
 
 // The seed of this run, told so that a failure can be met again.
