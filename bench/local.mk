@@ -7,9 +7,11 @@ bench_checked = bench/measure bench/micro
 check_PROGRAMS += $(bench_checked)
 
 # Of speed alone.
-bench_programs += bench/sizes bench/threads
+bench_programs += bench/sizes bench/tail bench/threads
 bench_sizes_SOURCES = bench/sizes.c bench/bench.h
 bench_sizes_CFLAGS = $(BENCH_CFLAGS)
+bench_tail_SOURCES = bench/tail.c bench/bench.h
+bench_tail_CFLAGS = $(BENCH_CFLAGS)
 bench_threads_SOURCES = bench/threads.c bench/bench.h
 bench_threads_CFLAGS = $(BENCH_CFLAGS)
 dist_noinst_SCRIPTS += bench/sweep
@@ -29,6 +31,19 @@ bench_pagewaste_CFLAGS = $(BENCH_CFLAGS)
 bench_schipper_SOURCES = bench/schipper.c bench/bench.h
 bench_schipper_CFLAGS = $(BENCH_CFLAGS)
 
+# What memory costs, and when it comes back.
+bench_programs += bench/comingdown bench/fewcalls bench/hugepages bench/limits bench/stayingdown
+bench_comingdown_SOURCES = bench/comingdown.c bench/bench.h
+bench_comingdown_CFLAGS = $(BENCH_CFLAGS)
+bench_fewcalls_SOURCES = bench/fewcalls.c bench/bench.h
+bench_fewcalls_CFLAGS = $(BENCH_CFLAGS)
+bench_hugepages_SOURCES = bench/hugepages.c bench/bench.h
+bench_hugepages_CFLAGS = $(BENCH_CFLAGS)
+bench_limits_SOURCES = bench/limits.c bench/bench.h
+bench_limits_CFLAGS = $(BENCH_CFLAGS)
+bench_stayingdown_SOURCES = bench/stayingdown.c bench/bench.h
+bench_stayingdown_CFLAGS = $(BENCH_CFLAGS)
+
 # What the nibble saves is seen against this variant of the release build, which takes a whole byte of the stream for
 # every draw. It is for bench/schipper and nothing else.
 EXTRA_LTLIBRARIES += libpambyte.la
@@ -38,11 +53,12 @@ libpambyte_la_CFLAGS = $(AM_CFLAGS) $(ONE_OBJECT)
 libpambyte_la_LDFLAGS = $(pam_public_ldflags) -rpath /nowhere -avoid-version
 libpambyte_la_DEPENDENCIES = exported.sym
 
-dist_noinst_SCRIPTS += bench/compare bench/count bench/report bench/run
+dist_noinst_SCRIPTS += bench/compare bench/count bench/programs bench/report bench/run
 EXTRA_DIST += bench/README bench/allocators.py
 
 CLEANFILES += $(bench_programs) libpambyte.la bench/results.jsonl bench/machine.json bench/table.txt bench/table.md \
-	bench/pages.svg bench/threads.svg bench/speed.svg bench/peak.svg
+	bench/pages.svg bench/threads.svg bench/speed.svg bench/peak.svg bench/comingdown-calls.svg \
+	bench/comingdown-idle.svg bench/stayingdown.svg
 
 # A run against Debian's peers, into bench/ of the build folder. BENCH_FLAGS adds options and NAME=LIBRARY words.
 BENCH_FLAGS =
