@@ -79,7 +79,8 @@ test_api_sized_strict_LDFLAGS = -rdynamic
 EXTRA_PROGRAMS += test/api/conformance_new test/api/loader_locks test/api/operators test/api/operators20
 
 # What is run by scripts: programs and modules for them to load.
-api_scripts = test/api/archive_links.sh test/api/cxx_libraries.sh test/api/loaded_with_others.sh test/api/options_act.sh
+api_scripts = test/api/archive_links.sh test/api/cxx_libraries.sh test/api/loaded_with_others.sh test/api/options_act.sh \
+	test/api/options_come.sh
 dist_check_SCRIPTS += $(api_scripts)
 EXTRA_DIST += test/api/lib.sh test/api/modules/audit.c test/api/modules/hooks.c \
 	test/api/modules/throws.cc test/api/modules/user.c
