@@ -4,6 +4,7 @@
 #include "cxx.h"
 
 #include "fatal.h"
+#include "loader.h"
 #include "malloc.h"
 #include "sized.h"
 #include "tune.h"
@@ -14,7 +15,7 @@
 
 const char pma_link_cxx = 1;
 __attribute__((used)) static const char *const links[] = { &pma_link_alloc, &pma_link_malloc,
-                                                           &pma_link_extra };
+                                                           &pma_link_extra, &pma_link_loader };
 
 // ---- the C++ library of the process, by the names of the Itanium C++ ABI
 

@@ -76,18 +76,30 @@ static struct lock *fork_lock(unsigned i) {
     }
 }
 
-// The C library's answer, where it gives one (glibc 2.32).
+// What the C library says, where it says it (glibc 2.32).
 extern char single_threaded __asm__("__libc_single_threaded") __attribute__((weak));
+// Its lock on the list of open files, which it takes in fork after all handlers, and twice if asked.
+extern void files_lock(void) __asm__("_IO_list_lock") __attribute__((weak));
+extern void files_unlock(void) __asm__("_IO_list_unlock") __attribute__((weak));
 
 // The process has one thread: the locks are free, or the thread holds them itself, since this is a
 // signal's handler. Waiting for them would never end, and a child has them as the parent does.
 static bool fork_is_alone; // atomic; several threads write the same
+
+// fflush holds the list while it waits for a file, and who has the file may wait for memory: so the
+// list comes first. A child finds it reset if the C library knows of the threads.
+static bool files_are_locked(void) {
+    return &single_threaded != NULL && files_lock != NULL && files_unlock != NULL;
+}
 
 static void fork_prepare(void) {
     bool alone = &single_threaded != NULL && single_threaded != 0;
     __atomic_store_n(&fork_is_alone, alone, __ATOMIC_RELAXED);
     if (alone) {
         return;
+    }
+    if (files_are_locked()) {
+        files_lock();
     }
     for (unsigned i = 0; fork_lock(i) != NULL; i++) {
         lock_lock(fork_lock(i));
@@ -100,6 +112,9 @@ static void fork_parent(void) {
     }
     for (unsigned i = 0; fork_lock(i) != NULL; i++) {
         lock_unlock(fork_lock(i));
+    }
+    if (files_are_locked()) {
+        files_unlock();
     }
 }
 
@@ -118,7 +133,15 @@ static void fork_child(void) {
     pma_thread_after_fork();
 }
 
+static uint32_t fork_is_registered; // atomic
+
+void pma_fork_register(void) {
+    if (__atomic_exchange_n(&fork_is_registered, 1, __ATOMIC_RELAXED) == 0) {
+        pthread_atfork(fork_prepare, fork_parent, fork_child);
+    }
+}
+
 __attribute__((constructor)) static void library_start(void) {
     init_ensure();
-    pthread_atfork(fork_prepare, fork_parent, fork_child);
+    pma_fork_register();
 }

@@ -21,4 +21,8 @@ PMA_INLINE void init_ensure(void) {
     }
 }
 
+// Registers the handlers of fork, once. Handlers that others registered later run while no lock is
+// held, and may allocate; so this should come before all of them.
+void pma_fork_register(void);
+
 #endif
