@@ -45,18 +45,25 @@ bench_stayingdown_SOURCES = bench/stayingdown.c bench/bench.h
 bench_stayingdown_CFLAGS = $(BENCH_CFLAGS)
 
 # What the nibble saves is seen against this variant of the release build, which takes a whole byte of the stream for
-# every draw. It is for bench/schipper and nothing else.
-EXTRA_LTLIBRARIES += libpambyte.la
+# every draw. It is for bench/schipper and nothing else. The other one draws nothing: it is for bench/placement.
+pam_variant_cppflags = $(AM_CPPFLAGS) $(pam_conf_cppflags) -DPMA_TEST=0 -DPMA_PUBLIC=1
+pam_variant_ldflags = $(pam_public_ldflags) -rpath /nowhere -avoid-version
+EXTRA_LTLIBRARIES += libpambyte.la libpamfixed.la
 libpambyte_la_SOURCES = $(pam_all_sources)
-libpambyte_la_CPPFLAGS = $(AM_CPPFLAGS) -DPMA_TEST=0 -DPMA_PUBLIC=1 -DPMA_BENCH_BYTE_DRAWS=1
+libpambyte_la_CPPFLAGS = $(pam_variant_cppflags) -DPMA_BENCH_BYTE_DRAWS=1
 libpambyte_la_CFLAGS = $(AM_CFLAGS) $(ONE_OBJECT)
-libpambyte_la_LDFLAGS = $(pam_public_ldflags) -rpath /nowhere -avoid-version
+libpambyte_la_LDFLAGS = $(pam_variant_ldflags)
 libpambyte_la_DEPENDENCIES = exported.sym
+libpamfixed_la_SOURCES = $(pam_all_sources)
+libpamfixed_la_CPPFLAGS = $(pam_variant_cppflags) -DPMA_BENCH_FIXED_DRAWS=1
+libpamfixed_la_CFLAGS = $(AM_CFLAGS) $(ONE_OBJECT)
+libpamfixed_la_LDFLAGS = $(pam_variant_ldflags)
+libpamfixed_la_DEPENDENCIES = exported.sym
 
 dist_noinst_SCRIPTS += bench/compare bench/count bench/programs bench/report bench/run
 EXTRA_DIST += bench/README bench/allocators.py
 
-CLEANFILES += $(bench_programs) libpambyte.la bench/results.jsonl bench/machine.json bench/table.txt bench/table.md \
+CLEANFILES += $(bench_programs) libpambyte.la libpamfixed.la bench/results.jsonl bench/machine.json bench/table.txt bench/table.md \
 	bench/pages.svg bench/threads.svg bench/speed.svg bench/peak.svg bench/comingdown-calls.svg \
 	bench/comingdown-idle.svg bench/stayingdown.svg
 
