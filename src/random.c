@@ -175,6 +175,12 @@ void pma_stream_forget(struct stream *stream) {
 
 // ---- draws
 
+// 1 in a library that is built for bench/placement alone: every draw is 0, the first free place, to
+// show what draws and random places cost.
+#ifndef PMA_BENCH_FIXED_DRAWS
+#define PMA_BENCH_FIXED_DRAWS 0
+#endif
+
 // Sixteen bytes become 32 rotation counts: the low four bits of each byte times four, then the high
 // four.
 PMA_INLINE void draws_expand(uint8_t *draws, row bytes) {
@@ -196,6 +202,10 @@ PMA_INLINE void draws_expand_block(uint8_t *draws, const struct square *block) {
 // was drawn before cannot be computed from the memory of this process any more. Doing so at every
 // refill would cost 6.7 % of the draws, every second costs 3.2 %.
 PMA_SLOW void pma_stream_refill(struct stream *stream) {
+    if (PMA_BENCH_FIXED_DRAWS) {
+        stream->left = PMA_STREAM_DRAWS;
+        return;
+    }
     if (unlikely(!stream->keyed)) {
         stream_key(stream);
     }
