@@ -245,8 +245,10 @@ static void text_read(struct reading *reading, const char *text, size_t length) 
 
 // ---- places
 
+// A library for tests may be installed: messages would show lines of files that the caller may not
+// read.
 static const char *file_path(void) {
-    const char *path = PMA_TEST ? getenv("PMA_TEST_CONF") : NULL;
+    const char *path = PMA_TEST && !pma_os_is_privileged() ? getenv("PMA_TEST_CONF") : NULL;
     return path == NULL ? PMA_CONF_FILE : path;
 }
 

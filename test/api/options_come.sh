@@ -65,13 +65,13 @@ fi
 
 # The machine's own file: in a name space of mounts of its own, where that is allowed.
 mkdir "$work/etc"
-echo 'verbose,seed=5' >"$work/etc/pamalloc.conf"
+echo 'verbose,seed=5,realloc_zero=keep' >"$work/etc/pamalloc.conf"
 with_file() {
     unshare -m sh -c 'mount --bind "$1" "$2" && shift 2 && exec "$@"' sh "$work/etc" "${conf%/*}" "$@"
 }
 if with_file true 2>"$work/error"; then
-    says "$conf" "$tells verbose=1 seed=5" with_file env LD_PRELOAD="$library" "$placed"
-    says "$conf and the environment" "$tells verbose=1 seed=6" \
+    says "$conf" "$tells verbose=1 seed=5 realloc_zero=keep" with_file env LD_PRELOAD="$library" "$placed"
+    says "$conf and the environment" "$tells verbose=1 seed=6 realloc_zero=keep" \
         with_file env LD_PRELOAD="$library" PAMALLOC_OPTIONS=seed=6 "$placed"
 else
     echo "not tested with $conf: $(cat "$work/error")"
@@ -140,6 +140,11 @@ if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
     }
     if as_nobody NONE= >/dev/null 2>&1; then
         says 'a privileged program' "$tells verbose=1 seed=3" as_nobody PAMALLOC_OPTIONS=seed=4,bad
+        # The machine's file is trusted.
+        if with_file true 2>/dev/null; then
+            says "a privileged program, and $conf" "$tells verbose=1 seed=3 realloc_zero=keep" \
+                with_file env PAMALLOC_OPTIONS=seed=4,bad setpriv --reuid 65534 --regid 65534 --clear-groups "$work/chooses"
+        fi
     else
         echo 'not tested with privileges: nobody cannot run programs here'
     fi
