@@ -14,7 +14,7 @@ bench_tail_SOURCES = bench/tail.c bench/bench.h
 bench_tail_CFLAGS = $(BENCH_CFLAGS)
 bench_threads_SOURCES = bench/threads.c bench/bench.h
 bench_threads_CFLAGS = $(BENCH_CFLAGS)
-dist_noinst_SCRIPTS += bench/sweep
+dist_noinst_SCRIPTS += bench/placement bench/sweep
 
 bench_engel_SOURCES = bench/engel.c bench/bench.h
 bench_engel_CFLAGS = $(BENCH_CFLAGS)
@@ -71,7 +71,7 @@ CLEANFILES += $(bench_programs) libpambyte.la libpamfixed.la bench/results.jsonl
 BENCH_FLAGS =
 bench_run = $(srcdir)/bench/run --bin bench --out bench --lib .libs/libpamalloc.so --bytes .libs/libpambyte.so
 
-.PHONY: bench bench-quick bench-memory bench-speed bench-count bench-programs
+.PHONY: bench bench-quick bench-memory bench-speed bench-count bench-placement bench-programs bench-sweep
 
 bench-programs: $(bench_programs) $(bench_checked)
 
@@ -89,3 +89,9 @@ bench-speed: libpamalloc.la libpambyte.la $(bench_programs) $(bench_checked)
 
 bench-count: libpamalloc.la $(bench_checked)
 	$(AM_V_at)$(srcdir)/bench/count --bin bench pamalloc=.libs/libpamalloc.so
+
+bench-placement: libpamalloc.la libpamfixed.la $(bench_checked)
+	$(AM_V_at)$(srcdir)/bench/placement --bin bench pamalloc=.libs/libpamalloc.so drawless=.libs/libpamfixed.so
+
+bench-sweep: libpamalloc.la $(bench_programs) $(bench_checked)
+	$(AM_V_at)PAMALLOC_LIB=.libs/libpamalloc.so $(srcdir)/bench/sweep --bin bench
