@@ -164,6 +164,80 @@ static void slots_in_use_are_spread(void) {
     }
 }
 
+// ---- in steady state: half of the heap is free, by chance, and blocks come and go
+
+enum { LIVE = BLOCKS / 2, TURNS = 1000000, GAPS = 2 * WORD };
+
+struct steady {
+    size_t places[WORD]; // within the word
+    size_t gaps[GAPS];   // slots from the block before, if it lies in the same word
+    size_t repeats;      // the slot that was freed last, or one of the seven before
+    size_t samples;
+};
+
+static void steady_add(struct steady *steady, const char *before, const char *now,
+                       char *const *freed) {
+    steady->samples++;
+    steady->places[place_of(now)]++;
+    if (before != NULL && word_of(before) == word_of(now)) {
+        steady->gaps[WORD + place_of(now) - place_of(before)]++;
+    }
+    for (size_t i = 0; i < 8; i++) {
+        steady->repeats += freed[i] == now;
+    }
+}
+
+static void steady_run(struct steady *steady) {
+    struct dice dice = { test_seed() + 1 };
+    char *freed[8] = { NULL };
+    char *before = NULL;
+    for (size_t i = 0; i < TURNS; i++) {
+        // Which of the live ones goes is drawn: so is, in time, what is free.
+        char **place = &blocks[dice_below(&dice, LIVE)];
+        memmove(&freed[1], &freed[0], sizeof(freed) - sizeof(freed[0]));
+        freed[0] = *place;
+        free(hide(*place));
+        *place = (char *)get(SLOT);
+        steady_add(steady, before, *place, freed);
+        before = *place;
+    }
+}
+
+static void steady_state_is_spread(void) {
+    static struct steady steady;
+    struct dice dice = { test_seed() };
+    for (size_t i = 0; i < BLOCKS; i++) {
+        blocks[i] = (char *)get(SLOT);
+    }
+    for (size_t i = BLOCKS; i > LIVE; i--) {
+        size_t other = dice_below(&dice, i);
+        char *block = blocks[other];
+        blocks[other] = blocks[i - 1];
+        blocks[i - 1] = NULL;
+        free(hide(block));
+    }
+    steady_run(&steady);
+    judge_counts(steady.places, WORD, "steady state, place in the word");
+    judge_counts(steady.gaps, GAPS, "steady state, slots from the block before");
+    size_t most = 0;
+    size_t least = steady.samples;
+    for (size_t i = 0; i < WORD; i++) {
+        most = steady.places[i] > most ? steady.places[i] : most;
+        least = steady.places[i] < least ? steady.places[i] : least;
+    }
+    say("steady state: places have %zu to %zu of %zu draws, %zu repeats\n", least, most,
+        steady.samples, steady.repeats);
+    // An even draw gives each place 1/64 of a million draws, 15,625, and chance moves that by 124.
+    CHECK_AT_MOST(most, steady.samples / WORD * 11 / 10);
+    CHECK_AT_MOST(steady.samples / WORD * 9 / 10, least);
+    // Of eight slots freed last the next block gets one in a hundred times at most.
+    CHECK_AT_MOST(steady.repeats, steady.samples / 100);
+    for (size_t i = 0; i < LIVE; i++) {
+        free(hide(blocks[i]));
+        blocks[i] = NULL;
+    }
+}
+
 // ---- processes: the same heap, other draws, however the child was made
 
 enum { SMALL = 64, LARGE = 8, PROCESSES = 9 };
@@ -250,6 +324,7 @@ int main(int count, char **arguments) {
     api_begin(60);
     first_blocks_are_spread();
     slots_in_use_are_spread();
+    steady_state_is_spread();
     children_draw_anew();
     runs_differ();
     return test_end();
