@@ -107,13 +107,18 @@ static void ends_clear(const struct run *run, size_t bytes) {
     pagemap_set(run->start, &tombstone);
 }
 
-// Cuts the end of a mapping off; if the kernel refuses, the block keeps it.
+// Cuts the end of a mapping off; if the kernel refuses, the block keeps it. The old end leaves the
+// page map before the kernel has it: another thread may be given its address at once.
 static size_t cut(struct run *run, size_t old_bytes, size_t bytes) {
-    if (bytes == old_bytes || !pagemap_prepare_ends(run->start, bytes) ||
-        !pma_os_unmap((char *)run->start + bytes, old_bytes - bytes)) {
+    uintptr_t old_end = run->start + old_bytes - PMA_GRANULE;
+    if (bytes == old_bytes || !pagemap_prepare_ends(run->start, bytes)) {
         return old_bytes;
     }
-    pagemap_set(run->start + old_bytes - PMA_GRANULE, NULL);
+    pagemap_set(old_end, NULL);
+    if (!pma_os_unmap((char *)run->start + bytes, old_bytes - bytes)) {
+        pagemap_set(old_end, run);
+        return old_bytes;
+    }
     pma_pagemap_set_ends(run->start, bytes, run);
     run->mapped = bytes;
     return bytes;
