@@ -177,7 +177,7 @@ static void *take_quiet(size_t size, bool *zero) {
     if (size <= PMA_SLOT_MAX) {
         return small_slow(size, zero);
     }
-    return size > PTRDIFF_MAX ? NULL : large_take(size, 16, zero);
+    return size > PMA_REQUEST_MAX ? NULL : large_take(size, 16, zero);
 }
 
 PMA_COLD static void *no_memory(void) {
@@ -241,7 +241,7 @@ struct block {
 PMA_COLD static _Noreturn void pointer_refuse(const char *call, const void *pointer) {
     uintptr_t address = (uintptr_t)pointer;
     struct fatal_block block = { pointer, 0, -1 };
-    if (address >> PMA_ADDRESS_BITS != 0) {
+    if (!is_user_address(address)) {
         pma_fatal(call, "not a user address", block);
     }
     const struct run *run = pagemap_find(address);
@@ -376,7 +376,7 @@ void *pma_alloc_zeroed(size_t size) {
 // Slots start at multiples of their size from a page's start: with a size that is a multiple of the
 // alignment, class steps being powers of two, they are aligned as far as a page goes.
 void *pma_alloc_aligned_quiet(size_t alignment, size_t size) {
-    if (size > PTRDIFF_MAX || alignment > PTRDIFF_MAX) {
+    if (size > PMA_REQUEST_MAX || alignment > PTRDIFF_MAX) {
         return NULL;
     }
     if (alignment <= PMA_SLOT_MIN) {
@@ -420,7 +420,7 @@ static void *room_take(struct block block, size_t size) {
 
 PMA_SLOW void *pma_alloc_resized(const char *call, void *pointer, size_t size) {
     struct block block = block_judge(call, pointer);
-    if (size > PTRDIFF_MAX) {
+    if (size > PMA_REQUEST_MAX) {
         return no_memory();
     }
     if (fits_in_place(block, size)) {

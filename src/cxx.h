@@ -10,6 +10,22 @@
 #include "alloc.h"
 #include "base.h"
 
+// Where size_t is unsigned int the names have a j for it.
+#if UINTPTR_MAX == UINT32_MAX
+#define _Znwm _Znwj
+#define _Znam _Znaj
+#define _ZnwmRKSt9nothrow_t _ZnwjRKSt9nothrow_t
+#define _ZnamRKSt9nothrow_t _ZnajRKSt9nothrow_t
+#define _ZnwmSt11align_val_t _ZnwjSt11align_val_t
+#define _ZnamSt11align_val_t _ZnajSt11align_val_t
+#define _ZnwmSt11align_val_tRKSt9nothrow_t _ZnwjSt11align_val_tRKSt9nothrow_t
+#define _ZnamSt11align_val_tRKSt9nothrow_t _ZnajSt11align_val_tRKSt9nothrow_t
+#define _ZdlPvm _ZdlPvj
+#define _ZdaPvm _ZdaPvj
+#define _ZdlPvmSt11align_val_t _ZdlPvjSt11align_val_t
+#define _ZdaPvmSt11align_val_t _ZdaPvjSt11align_val_t
+#endif
+
 // std::nothrow_t and std::align_val_t as a C function sees them.
 struct nothrow;
 

@@ -140,7 +140,8 @@ static struct run *take(struct shard *shard, const struct wish *wish, bool may_g
 }
 
 static struct run *take_anywhere(unsigned home, const struct wish *wish) {
-    if (wish->npages > UINT32_MAX / 4 || wish->align_pages > UINT32_MAX / 4) {
+    size_t most = size_min(UINT32_MAX, SIZE_MAX >> pma_page_shift) / 4;
+    if (wish->npages > most || wish->align_pages > most) {
         return NULL;
     }
     struct run *run = take(&pma_pageheap.shards[home], wish, true);

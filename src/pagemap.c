@@ -91,7 +91,7 @@ static bool pieces_prepare(size_t top, size_t first, size_t last) {
 static bool range_walk(uintptr_t start, size_t size,
                        bool (*step)(size_t top, size_t first, size_t last)) {
     uintptr_t end = start + size - 1;
-    if (end >> PMA_ADDRESS_BITS != 0) {
+    if (end < start || !is_user_address(end)) {
         return false;
     }
     bool done = true;
@@ -140,7 +140,7 @@ static struct run *leaf_find_below(struct leaf *leaf, size_t granule) {
 
 // A huge block may span whole leaves that were never made: the search goes on below them.
 struct run *pma_pagemap_find_cover(uintptr_t address) {
-    if (address >> PMA_ADDRESS_BITS != 0) {
+    if (!is_user_address(address)) {
         return NULL;
     }
     size_t granule = pagemap_granule(address);

@@ -54,13 +54,10 @@ static uintptr_t random_place(uintptr_t lowest, uintptr_t span, size_t size) {
         return 0;
     }
     place = lowest + place % (span - size);
-    // Not too near the end of what one leaf of the page map covers: a second leaf would cost
-    // address space.
-    return align_down(place & ~((uintptr_t)1 << (PMA_LEAF_SHIFT - 1)), pma_page_size);
+    return align_down(place & ~PMA_PLACE_CLEAR, pma_page_size);
 }
 
-// Between 4 GiB and 3/4 of what user programs have: the stack and the libraries lie above.
-#define PLACES_SPAN (((uintptr_t)3 << (PMA_ADDRESS_BITS - 2)) - PMA_ADDRESS_LOWEST)
+#define PLACES_SPAN (PMA_ADDRESS_HIGHEST - PMA_ADDRESS_LOWEST)
 
 void *pma_region_reserve_somewhere(size_t size) {
     for (int tries = 0; tries < PMA_PLACE_TRIES; tries++) {

@@ -117,7 +117,8 @@ size_t pma_remote_collect(struct slab *slab) {
         if ((freed & ~live) != 0) {
             uint64_t index = word * 64 + bits_lowest(freed & ~live);
             size_t unit = slab->run.size >> slab->run.shift;
-            struct fatal_block block = { (void *)(slab->run.base + index * unit), slab->run.size,
+            uintptr_t place = slab->run.base + (uintptr_t)index * unit;
+            struct fatal_block block = { (void *)place, slab->run.size,
                                          (ptrdiff_t)(index >> slab->run.shift) };
             pma_fatal("free", "double free", block);
         }

@@ -55,6 +55,9 @@ struct run {
             uint8_t enough; // const; sampled slots that must be free to use a word again at once
         };
     };
+#if UINTPTR_MAX == UINT32_MAX
+    uint8_t fill[16];
+#endif
     // Hot line.
     uintptr_t base;      // the first slot, or the block's address
     uint64_t inverse;    // slabs: 2^64 / unit, rounded up

@@ -14,21 +14,49 @@
 #define PMA_GRANULE ((size_t)1 << PMA_GRANULE_SHIFT)
 // The largest page of any Linux port.
 #define PMA_PAGE_MAX ((size_t)1 << 16)
+#if UINTPTR_MAX > UINT32_MAX
 // User addresses stay below this bit even where the kernel has more: engines keep tags above it.
 #define PMA_ADDRESS_BITS 47
-// A leaf of the page map covers 1 GiB: 2^18 entries of 8 bytes, 2 MiB of address space.
-#define PMA_LEAF_SHIFT 30
-// Nothing is placed below 4 GiB by choice: old engines need that space.
+// Nothing is placed below 4 GiB by choice: old engines need that space. And nothing in the last
+// quarter: the stack and the libraries lie there.
 #define PMA_ADDRESS_LOWEST ((uintptr_t)1 << 32)
+#define PMA_ADDRESS_HIGHEST ((uintptr_t)3 << (PMA_ADDRESS_BITS - 2))
+// Places stay away from the end of what one leaf of the page map covers: a second leaf would cost
+// address space.
+#define PMA_PLACE_CLEAR ((uintptr_t)1 << 29)
+#else
+// Between a program at 128 MiB, which grows upwards, and what the kernel places itself, from 1.3 GiB
+// on: small mappings at random places all over 32 bits would leave no room for large ones.
+#define PMA_ADDRESS_BITS 32
+#define PMA_ADDRESS_LOWEST ((uintptr_t)1 << 28)
+#define PMA_ADDRESS_HIGHEST ((uintptr_t)1 << 30)
+#define PMA_PLACE_CLEAR ((uintptr_t)0)
+#endif
+// A leaf of the page map covers 1 GiB: 2^18 entries of 8 bytes, 2 MiB of address space (4 bytes, 1 MiB
+// on 32 bits).
+#define PMA_LEAF_SHIFT 30
+
+// No block is larger: its pages, and the bytes that it says may be used, stay below PTRDIFF_MAX.
+#define PMA_REQUEST_MAX ((size_t)PTRDIFF_MAX & ~(PMA_PAGE_MAX - 1))
+
+// True for addresses that the page map covers.
+PMA_INLINE bool is_user_address(uintptr_t address) {
+    return (uint64_t)address >> PMA_ADDRESS_BITS == 0;
+}
 
 // ---- classes
 
 #define PMA_SLOT_MIN 16
 // Slots end here, runs begin. Above, the page's rounding is at most 1/8 even for the first size.
 #define PMA_SLOT_MAX 32768
-// Two tables of bins: by 16 bytes up to here, by 64 above. 16 classes per doubling have steps of 64
-// from here.
+// Two tables of bins: by 16 bytes up to here, by 64 above.
 #define PMA_FINE_MAX 1024
+// Slabs that a bin has had, less one for each second, when it is split: small slots double their slabs
+// each time and have 124 KiB then; larger ones have had 6 of them. The second time a bin has had
+// some 180 KiB.
+#define PMA_SPLIT_SMALL 5
+#define PMA_SPLIT 6
+#define PMA_SPLIT_AGAIN 12
 
 // ---- slabs
 
