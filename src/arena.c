@@ -9,20 +9,57 @@
 #include "pageheap.h"
 #include "pagemap.h"
 
+// ---- which bin serves which size
+
+// From now on sizes above from, up to to, have the bins of this grade. The steps of the tables are
+// never longer than those of the classes.
+static void sizes_assign(struct arena *arena, size_t from, size_t to, enum grade grade) {
+    size_t step = pma_class_step(to, grade);
+    size_t unit = to <= PMA_FINE_MAX ? 16 : 64;
+    for (size_t size = align_down(from, unit) + unit; size <= to; size += unit) {
+        struct bin *bin = &arena->bins[class_of(align_up(size, step))];
+        if (unit == 16) {
+            arena->small[size / 16] = bin;
+        } else {
+            arena->medium[size / 64] = (uint16_t)((char *)bin - (char *)arena);
+        }
+    }
+}
+
+// A bin that has had many slabs gives up the smaller of its sizes to bins of their own. What it holds
+// of those it keeps: its slots are as long as the longest.
+static void bin_split(struct arena *arena, struct bin *bin) {
+    size_t size = bin_size(arena, bin);
+    size_t step = pma_class_step(size, bin->grade);
+    bin->grade++;
+    size_t finer = pma_class_step(size, bin->grade);
+    if (finer == step || bin == &arena->bins[0]) {
+        return;
+    }
+    for (size_t part = size - step + finer; part < size; part += finer) {
+        struct bin *other = &arena->bins[class_of(part)];
+        other->grade = bin->grade;
+        other->level = bin->level / 2;
+    }
+    sizes_assign(arena, size - step, size, bin->grade);
+}
+
+static bool is_due_to_split(const struct arena *arena, const struct bin *bin) {
+    if (bin->grade == GRADE_COARSE) {
+        return bin->level >= (bin_size(arena, bin) <= PMA_FINE_MAX ? PMA_SPLIT_SMALL : PMA_SPLIT);
+    }
+    return bin->grade == GRADE_MIDDLE && bin->level >= PMA_SPLIT_AGAIN;
+}
+
 void pma_arena_init(struct arena *arena, struct stream *stream, unsigned number, unsigned shard) {
     arena->stream = stream;
     arena->number = number;
     arena->shard = shard;
     arena->idle = 1;
     pma_lock_init(&arena->adoption, LOCK_ADOPTION);
-    for (size_t i = 0; i <= PMA_FINE_MAX / 16; i++) {
-        arena->small[i] = &arena->bins[class_of(i * 16)];
-    }
-    for (size_t i = PMA_FINE_MAX / 64; i <= PMA_SLOT_MAX / 64; i++) {
-        arena->medium[i] = (uint16_t)offsetof(struct arena, bins[class_of(i * 64)]);
-    }
-    for (unsigned i = 0; i < PMA_CLASSES; i++) {
-        arena->bins[i].class = (uint8_t)i;
+    arena->small[0] = &arena->bins[0];
+    for (size_t size = 16; size <= PMA_SLOT_MAX; size *= 2) {
+        sizes_assign(arena, size / 2, size, GRADE_COARSE);
     }
 }
 
@@ -90,6 +127,7 @@ static void slab_bury(struct arena *arena, struct slab *slab) {
 // seen. Somebody else may have done so meanwhile; then its descriptor is buried all the same.
 static void slab_release(struct arena *arena, struct slab *slab, uint64_t state) {
     struct pages pages = pages_of(slab);
+    slab_bin(slab)->level -= slab_bin(slab)->level > 0 && slab->run.size > PMA_FINE_MAX;
     if (slab_change_state(slab, state, SLAB_GONE)) {
         pma_slab_give_pages(pages);
     }
@@ -115,7 +153,7 @@ void pma_slab_look_again(struct arena *arena, struct slab *slab) {
 }
 
 static struct slab *slab_new(struct arena *arena, struct bin *bin) {
-    size_t size = class_size(bin->class);
+    size_t size = bin_size(arena, bin);
     struct shape shape = pma_class_shape(size, bin->level);
     struct slab *slab = pma_supply_take(&arena->supply, pma_slab_span_words(size, shape));
     struct pages pages;
@@ -133,6 +171,10 @@ static struct slab *slab_new(struct arena *arena, struct bin *bin) {
     slab_set_state(slab, SLAB_CURRENT);
     pma_pagemap_fill(pages.start, (size_t)pages.npages << pma_page_shift, &slab->run);
     bin->level += bin->level < PMA_LEVELS - 1;
+    arena->used[(bin - arena->bins) / 64] |= (uint64_t)1 << (bin - arena->bins) % 64;
+    if (unlikely(is_due_to_split(arena, bin))) {
+        bin_split(arena, bin);
+    }
     return slab;
 }
 
@@ -143,7 +185,8 @@ PMA_COLD _Noreturn void pma_arena_refuse(struct slab *slab, size_t word, uint64_
     __atomic_fetch_and(&slab->run.remote->bits[word], ~bits, __ATOMIC_SEQ_CST);
     uint64_t index = word * 64 + bits_lowest(bits);
     size_t unit = slab->run.size >> slab->run.shift;
-    struct fatal_block block = { (void *)(slab->run.base + index * unit), slab->run.size,
+    uintptr_t place = slab->run.base + (uintptr_t)index * unit;
+    struct fatal_block block = { (void *)place, slab->run.size,
                                  (ptrdiff_t)(index >> slab->run.shift) };
     pma_fatal("free", "double free", block);
 }

@@ -25,24 +25,27 @@ struct bin {
     uint32_t unit;        // owner; bytes for each bit
     uint8_t word;         // owner; which word of the current slab
     uint8_t level;        // owner; shape of the next slab
-    uint8_t class;        // const
+    uint8_t grade;        // owner; how narrow its sizes are, an enum grade
     uint8_t heat;         // owner; refills from narrow words so far, up to PMA_HEAT_WIDE
     struct slab *current; // owner; the slab of the window, even when that is empty; or NULL
     struct slab *first;   // owner; slabs with room, the one that has waited longest first
     struct slab *last;    // owner
     uint64_t fresh; // owner; slots of the window that were never used since their pages were zero
-};
+} PMA_ALIGNED(64);
 
 _Static_assert(sizeof(struct bin) == 64, "a bin is one cache line");
 
 struct arena {
-    struct stream *stream;                    // const
-    struct bin *small[PMA_FINE_MAX / 16 + 1]; // const; by (size + 15) / 16
-    uint16_t medium[PMA_SLOT_MAX / PMA_FINE_MAX * 16 +
-                    1];                           // const; by (size + 63) / 64: offset of the bin
-    struct bin bins[PMA_CLASSES] PMA_ALIGNED(64); // owner
-    struct run_cache cache;                       // owner
-    struct supply supply;                         // owner
+    struct stream *stream; // const
+#if UINTPTR_MAX == UINT32_MAX
+    // The head of an arena of zeroes is a bin whose window is empty.
+    uint32_t fill;
+#endif
+    struct bin *small[PMA_FINE_MAX / 16 + 1]; // owner; by (size + 15) / 16
+    uint16_t medium[PMA_SLOT_MAX / 64 + 1];   // owner; by (size + 63) / 64: offset of the bin
+    uint64_t used[(PMA_CLASSES + 63) / 64];   // owner; a bit for each bin that ever had a slab
+    struct run_cache cache;                   // owner
+    struct supply supply;                     // owner
     uint32_t busy;          // owner; 1 inside a slow path: a forked child must not adopt it
     uint32_t shard;         // const; its page heap
     uint64_t tick_due;      // owner; when to look for what lies unused, nanoseconds; 0: not yet
@@ -57,14 +60,18 @@ struct arena {
     uint32_t idle;                             // atomic; 1: no thread has it
     struct lock adoption;                      // who may drain it while it is idle
     struct arena *idle_next;                   // the pool's lock
+    // owner; last, and only the lines of bins that were used are ever written
+    struct bin bins[PMA_CLASSES] PMA_ALIGNED(PMA_APART);
 } PMA_ALIGNED(PMA_APART);
 
-_Static_assert(PMA_SLOT_MAX / PMA_FINE_MAX * 16 * 64 == PMA_SLOT_MAX,
-               "64-byte steps to the last class");
 _Static_assert(sizeof(struct arena) < UINT16_MAX, "a bin's offset fits the tables");
 
 PMA_INLINE struct bin *arena_bin(struct arena *arena, size_t offset) {
     return (struct bin *)((char *)arena + offset);
+}
+
+PMA_INLINE size_t bin_size(const struct arena *arena, const struct bin *bin) {
+    return class_size((unsigned)(bin - arena->bins));
 }
 
 // The bin for so many bytes, at most PMA_SLOT_MAX.
@@ -137,6 +144,18 @@ PMA_INLINE bool bin_refill(struct bin *bin, struct slab *slab) {
         return true;
     }
     return false;
+}
+
+// The next of the bins that ever had a slab, NULL behind the last; the first behind NULL.
+PMA_INLINE struct bin *arena_next_used(struct arena *arena, struct bin *bin) {
+    size_t next = bin == NULL ? 0 : (size_t)(bin - arena->bins) + 1;
+    for (; next < PMA_CLASSES; next = (next | 63) + 1) {
+        uint64_t used = arena->used[next / 64] >> next % 64;
+        if (used != 0) {
+            return &arena->bins[next + bits_lowest(used)];
+        }
+    }
+    return NULL;
 }
 
 // Sets up an arena in zeroed memory.

@@ -10,6 +10,19 @@ const uint64_t pma_shape_masks[PMA_SHIFT_MAX + 1] = {
     0x0101010101010101u, 0x0001000100010001u, 0x0000000100000001u,
 };
 
+size_t pma_class_step(size_t size, enum grade grade) {
+    unsigned highest = size <= 1 ? 0 : bits_highest(size - 1);
+    unsigned shift = 4;
+    if (grade == GRADE_FINE && size > 1024) {
+        shift = class_fine_shift(size);
+    } else if (grade == GRADE_COARSE) {
+        shift = highest < 6 ? 4 : highest - 2;
+    } else {
+        shift = highest < 8 ? 4 : highest - 4;
+    }
+    return (size_t)1 << shift;
+}
+
 static uint32_t pages_for(size_t bytes) {
     return (uint32_t)((bytes + pma_page_size - 1) >> pma_page_shift);
 }
@@ -36,8 +49,9 @@ static size_t words_chosen(size_t fitting, size_t word_bytes) {
 
 // Small slots double at each level. Larger ones do so at every third, so that what a new slab adds
 // stays small against what the class has.
+// Beyond the limit all shapes are at their largest already, and 32 bits would not hold the product.
 static unsigned doublings(size_t size, unsigned level) {
-    return size <= PMA_FINE_MAX ? level : level / 3;
+    return size <= PMA_FINE_MAX ? (unsigned)size_min(level, 12) : level / 3;
 }
 
 // A word is as long as a window reaches, and in time all of it is touched, since slots are chosen at

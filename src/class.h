@@ -9,10 +9,24 @@
 #include "base.h"
 #include "tune.h"
 
-// 16-byte steps to 256, then 16 per doubling to 32 KiB, and class 0. With 8 per doubling, 2 GiB of
-// blocks of 384 to 12,288 bytes would occupy 1.057 of what was asked, with 16 it is 1.036 (shared
-// design, section 3).
-#define PMA_CLASSES (1 + 16 + 16 * 7)
+// All slot sizes there are: steps of 16 bytes to 256, 16 per doubling to 1 KiB, then steps of 64
+// bytes, or 32 per doubling where those are longer, and class 0.
+#define PMA_CLASSES (1 + 16 + 16 * 2 + 16 + 32 * 4)
+
+// An arena begins with few of them and uses more between them where it has much: each class in use
+// has a slab that is partly empty, and each step costs half of itself in every slot.
+enum grade {
+    GRADE_COARSE, // 4 per doubling
+    GRADE_MIDDLE, // 16 per doubling
+    GRADE_FINE,   // all
+    GRADES
+};
+
+// Slot sizes of GRADE_FINE lie 2^N bytes apart around a size above 1 KiB.
+PMA_INLINE unsigned class_fine_shift(size_t size) {
+    unsigned highest = bits_highest(size - 1);
+    return highest <= 11 ? 6 : highest - 5;
+}
 
 // The class whose slots are the smallest that hold size bytes; size is at most PMA_SLOT_MAX.
 PMA_INLINE unsigned class_of(size_t size) {
@@ -20,8 +34,13 @@ PMA_INLINE unsigned class_of(size_t size) {
         return (unsigned)((size + 15) / 16);
     }
     unsigned highest = bits_highest(size - 1);
-    unsigned sixteenth = (unsigned)((size - 1) >> (highest - 4) & 15);
-    return 17 + 16 * (highest - 8) + sixteenth;
+    if (size <= 1024) {
+        return 17 + 16 * (highest - 8) + (unsigned)((size - 1) >> (highest - 4) & 15);
+    }
+    if (size <= 4096) {
+        return 33 + (unsigned)((size - 1) >> 6);
+    }
+    return 97 + 32 * (highest - 12) + (unsigned)((size - 1) >> (highest - 5) & 31);
 }
 
 // Its slots' size in bytes.
@@ -29,10 +48,17 @@ PMA_INLINE size_t class_size(unsigned class) {
     if (class <= 16) {
         return class == 0 ? 16 : (size_t) class * 16;
     }
-    unsigned doubling = (class - 17) / 16;
-    unsigned sixteenth = (class - 17) % 16 + 1;
-    return (size_t)(16 + sixteenth) << (doubling + 4);
+    if (class <= 48) {
+        return (size_t)(17 + (class - 17) % 16) << (4 + (class - 17) / 16);
+    }
+    if (class <= 96) {
+        return (size_t)(class - 32) << 6;
+    }
+    return (size_t)(33 + (class - 97) % 32) << (7 + (class - 97) / 32);
 }
+
+// The distance of slot sizes of a grade around a size, at least 1: a power of two.
+size_t pma_class_step(size_t size, enum grade grade);
 
 // How a run is cut. A word describes 64, 32 or 16 slots, by every, every second or every fourth of
 // its bits: so a draw that names one of 16 bits four apart is even over the slots of a short word

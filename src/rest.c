@@ -22,10 +22,10 @@ static void bin_rest(struct arena *arena, struct bin *bin) {
 
 void pma_arena_rest(struct arena *arena) {
     pma_arena_drain(arena);
-    for (unsigned i = 0; i < PMA_CLASSES; i++) {
-        bin_rest(arena, &arena->bins[i]);
-        arena->bins[i].heat = 0;
-        arena->bins[i].level = 0;
+    for (struct bin *bin = NULL; (bin = arena_next_used(arena, bin)) != NULL;) {
+        bin_rest(arena, bin);
+        bin->heat = 0;
+        bin->level = 0;
     }
     pma_run_cache_empty(&arena->cache);
 }
@@ -64,8 +64,8 @@ static size_t queue_drop(struct arena *arena, struct bin *bin, size_t least, siz
 size_t pma_arena_shrink(struct arena *arena) {
     size_t sum = 0;
     pma_arena_rest(arena);
-    for (unsigned i = 0; i < PMA_CLASSES; i++) {
-        sum += queue_drop(arena, &arena->bins[i], pma_page_size, 1);
+    for (struct bin *bin = NULL; (bin = arena_next_used(arena, bin)) != NULL;) {
+        sum += queue_drop(arena, bin, pma_page_size, 1);
     }
     return sum;
 }
@@ -77,14 +77,13 @@ size_t pma_arena_shrink(struct arena *arena) {
 // where hardly a slot is live.
 void pma_arena_tick(struct arena *arena) {
     pma_arena_drain(arena);
-    for (unsigned i = 0; i < PMA_CLASSES; i++) {
-        struct bin *bin = &arena->bins[i];
+    for (struct bin *bin = NULL; (bin = arena_next_used(arena, bin)) != NULL;) {
         bin->level -= bin->level > 0;
         if (bin->current != NULL && pma_slab_count_live(bin->current) == 0) {
             bin_rest(arena, bin);
         }
         if (bin->first != NULL) {
-            bool is_paged = class_size(i) >= pma_page_size;
+            bool is_paged = bin_size(arena, bin) >= pma_page_size;
             queue_drop(arena, bin, is_paged ? pma_page_size : PMA_DROP_MIN, is_paged ? 2 : 8);
         }
     }

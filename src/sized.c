@@ -21,8 +21,16 @@ static bool is_fit(size_t usable, size_t alignment, size_t size) {
     if (rounded > PMA_SLOT_MAX || room > pma_page_size) {
         return usable >= size && usable - size < pma_page_size + (size == 0);
     }
-    unsigned class = class_of(rounded);
-    return usable == (class == 0 ? 0 : class_size(class));
+    if (rounded == 0) {
+        return usable == 0;
+    }
+    // An arena knows how many classes it had when the block was taken; here any number will do.
+    for (enum grade grade = GRADE_COARSE; grade < GRADES; grade++) {
+        if (usable == class_size(class_of(align_up(rounded, pma_class_step(rounded, grade))))) {
+            return true;
+        }
+    }
+    return false;
 }
 
 void pma_sized_judge(const char *call, const void *block, size_t alignment, size_t size) {

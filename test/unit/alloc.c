@@ -39,8 +39,8 @@ static void check_block(size_t size) {
     size_t usable = pma_alloc_usable("test", block);
     CHECK_EQ((uintptr_t)block % 16, 0);
     CHECK(usable >= size);
-    CHECK_AT_MOST(usable, size <= 256            ? align_up(size, 16)
-                          : size <= PMA_SLOT_MAX ? size + size / 16
+    CHECK_AT_MOST(usable, size <= 64             ? align_up(size, 16)
+                          : size <= PMA_SLOT_MAX ? size + size_max(size / 4, 15)
                                                  : size + 2 * pma_page_size);
     if (usable > 0) {
         block[0] = block[usable - 1] = 0x5a;

@@ -51,10 +51,85 @@ static void check_tables(void) {
     CHECK(inbox_is_empty(&arena->inbox));
     for (size_t size = 0; size <= PMA_SLOT_MAX; size++) {
         struct bin *bin = arena_bin_for(arena, size);
-        CHECK(bin == &arena->bins[class_of(size)]);
-        CHECK_EQ(bin->class, class_of(size));
+        size_t slot = size == 0 ? 16 : align_up(size, pma_class_step(size, GRADE_COARSE));
+        CHECK(bin == &arena->bins[size == 0 ? 0 : class_of(slot)]);
+        CHECK_EQ(bin_size(arena, bin), slot);
         CHECK_EQ(bin->window, 0);
     }
+    CHECK(arena_next_used(arena, NULL) == NULL);
+}
+
+// The sizes of a bin that grows get bins of their own: at first 16 per doubling, then, above 1 KiB, 32.
+// Sizes elsewhere keep theirs, and what was handed out before stays what it was.
+struct range {
+    size_t low;
+    size_t high;
+    size_t middle;
+    size_t fine;
+};
+
+static void split(void *argument) {
+    const struct range *range = argument;
+    size_t low = range->low;
+    size_t high = range->high;
+    size_t middle = range->middle;
+    size_t fine = range->fine;
+    struct arena *arena = arena_make(9, 0);
+    CHECK(arena_bin_for(arena, low + 1) == arena_bin_for(arena, high));
+    void *first = arena_take(arena, low + 1);
+    REQUIRE(first != NULL);
+    CHECK_EQ(pagemap_find((uintptr_t)first)->size, high);
+    size_t taken = 0;
+    for (; bin_size(arena, arena_bin_for(arena, low + 1)) == high; taken++) {
+        REQUIRE(arena_take(arena, high) != NULL);
+    }
+    // Not before there is something to win, and before there is much to lose.
+    CHECK(taken * high > (size_t)32 << 10);
+    CHECK_AT_MOST(taken * high, (size_t)512 << 10);
+    for (size_t size = low + 1; size <= high; size++) {
+        CHECK_EQ(bin_size(arena, arena_bin_for(arena, size)), align_up(size, middle));
+    }
+    CHECK(bin_size(arena, arena_bin_for(arena, low)) == low);
+    CHECK(bin_size(arena, arena_bin_for(arena, high + 1)) > high + middle);
+    for (size_t i = 0; i < ((size_t)2 << 20) / middle; i++) {
+        REQUIRE(arena_take(arena, low + middle) != NULL);
+    }
+    for (size_t size = low + 1; size <= low + middle; size++) {
+        CHECK_EQ(bin_size(arena, arena_bin_for(arena, size)), align_up(size, fine));
+    }
+    CHECK_EQ(bin_size(arena, arena_bin_for(arena, low + middle + 1)), low + 2 * middle);
+    CHECK_EQ(pagemap_find((uintptr_t)first)->size, high);
+    REQUIRE(arena_give(arena, first));
+    arena_check(arena);
+}
+
+static void check_splits(void) {
+    static struct range ranges[] = {
+        { 256, 320, 16, 16 },
+        { 768, 896, 32, 32 },
+        { 3072, 3584, 128, 64 },
+        { 10240, 12288, 512, 256 },
+    };
+    for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+        struct child_end end = run_child(split, &ranges[i], 20);
+        expect_exit(&end, 0, "sizes that are used much");
+    }
+}
+
+// Every bin that has a slab is found by its bit, and no other.
+static void check_used(void *argument) {
+    (void)argument;
+    struct arena *arena = arena_make(9, 0);
+    static const size_t sizes[] = { 0, 1, 300, 1024, 1025, 9000, PMA_SLOT_MAX };
+    struct bin *bin = NULL;
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        REQUIRE(arena_take(arena, sizes[i]) != NULL);
+    }
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        bin = arena_next_used(arena, bin);
+        CHECK(bin == arena_bin_for(arena, sizes[i]));
+    }
+    CHECK(arena_next_used(arena, bin) == NULL);
 }
 
 // ---- windows
@@ -71,7 +146,7 @@ static void check_window(struct arena *arena, struct bin *bin) {
     size_t count = (size_t)__builtin_popcountll(free_slots);
     uintptr_t slots[64];
     const struct slab *slab = bin->current;
-    size_t size = class_size(bin->class);
+    size_t size = bin_size(arena, bin);
     CHECK_EQ(bin->unit, size >> slab->run.shift);
     for (size_t i = 0; i < count; i++) {
         REQUIRE(bin->window != 0);
@@ -368,7 +443,7 @@ static void check_fresh(struct dice *dice) {
         REQUIRE(held[i] != NULL);
         uint64_t bit = ((uintptr_t)held[i] - bin->base) / bin->unit;
         if ((bin->fresh >> bit & 1) != 0) {
-            CHECK(is_zero(held[i], class_size(bin->class)));
+            CHECK(is_zero(held[i], bin_size(arena, bin)));
             fresh++;
         }
         memset(held[i], 0xff, size_of[i]);
@@ -554,6 +629,9 @@ int main(void) {
     pma_random_set_seed(dice_draw(&dice));
     pma_pageheap_init(2);
     check_tables();
+    check_splits();
+    struct child_end end = run_child(check_used, NULL, 20);
+    expect_exit(&end, 0, "bins in use");
     check_windows();
     check_whole_slabs();
     check_levels();

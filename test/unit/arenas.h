@@ -134,14 +134,14 @@ static inline void slabs_visit(struct run *run, void *context) {
     }
 }
 
-static inline size_t bin_check(const struct bin *bin) {
+static inline size_t bin_check(const struct arena *arena, const struct bin *bin) {
     size_t count = 0;
     const struct run *before = NULL;
     const struct run *run = (const struct run *)bin->first;
     for (; run != NULL; run = run->next) {
         CHECK(run->prev == before);
         CHECK_EQ(slab_state_of(slab_load_state((const struct slab *)run)), SLAB_ATTACHED);
-        CHECK_EQ(run->size, class_size(bin->class));
+        CHECK_EQ(run->size, bin_size(arena, bin));
         before = run;
         count++;
     }
@@ -163,7 +163,9 @@ static inline struct slabs arena_check(const struct arena *arena) {
     size_t queued = 0;
     pma_pagemap_walk(slabs_visit, &slabs);
     for (unsigned i = 0; i < PMA_CLASSES; i++) {
-        queued += bin_check(&arena->bins[i]);
+        queued += bin_check(arena, &arena->bins[i]);
+        bool is_used = arena->bins[i].current != NULL || arena->bins[i].first != NULL;
+        CHECK(!is_used || (arena->used[i / 64] >> i % 64 & 1) != 0);
         current += arena->bins[i].current != NULL;
     }
     CHECK_EQ(slabs.states[SLAB_ATTACHED], queued);

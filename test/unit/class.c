@@ -9,17 +9,18 @@
 
 // ---- sizes
 
-// The list of the header, spelled out: 16-byte steps to 256, then 16 per doubling.
+// The list of the header, spelled out: 16-byte steps to 256, 16 per doubling to 1 KiB, 64-byte steps to
+// 4 KiB, 32 per doubling.
 static size_t slow_sizes(size_t sizes[PMA_CLASSES]) {
     size_t count = 0;
     sizes[count++] = 16;
-    for (size_t size = 16; size <= 256; size += 16) {
+    for (size_t size = 16; size <= PMA_SLOT_MAX;) {
         sizes[count++] = size;
-    }
-    for (size_t doubling = 256; doubling < PMA_SLOT_MAX; doubling *= 2) {
-        for (size_t i = 1; i <= 16; i++) {
-            sizes[count++] = doubling + i * doubling / 16;
+        size_t doubling = 16;
+        while (2 * doubling <= size) {
+            doubling *= 2;
         }
+        size += size < 256 ? 16 : size < 1024 ? doubling / 16 : size < 4096 ? 64 : doubling / 32;
     }
     return count;
 }
@@ -43,23 +44,45 @@ static void check_sizes(void) {
     CHECK_EQ(class_size(PMA_CLASSES - 1), PMA_SLOT_MAX);
 }
 
-// Rounding wastes at most 15 bytes up to 256, and a sixteenth above.
-static void check_rounding(void) {
-    for (size_t size = 1; size <= PMA_SLOT_MAX; size++) {
-        size_t waste = class_size(class_of(size)) - size;
-        if (size <= 256 ? waste > 15 : waste * 16 >= size) {
-            CHECK_SAY(false, "%zu bytes waste %zu", size, waste);
-        }
-    }
+// What a size is rounded to in an arena with the classes of a grade.
+static size_t rounded(size_t size, enum grade grade) {
+    return align_up(size, pma_class_step(size, grade));
 }
 
-// Whatever is a multiple of a power of two up to the page has slots that are so, too:
+// Rounding wastes at most 15 bytes up to 256, or a sixteenth; at first a quarter, and less than a
+// thirty-second of large slots in the end.
+static void check_rounding(void) {
+    for (size_t size = 1; size <= PMA_SLOT_MAX; size++) {
+        for (enum grade grade = GRADE_COARSE; grade < GRADES; grade++) {
+            size_t slot = rounded(size, grade);
+            size_t part = grade == GRADE_COARSE ? 4 : grade == GRADE_FINE && size > 2048 ? 32 : 16;
+            size_t most = size_max(15, (size - 1) / part);
+            CHECK_SAY(slot >= size && slot - size <= most, "%zu bytes in %zu, grade %d", size, slot,
+                      (int)grade);
+            CHECK_EQ(class_size(class_of(slot)), slot);
+            // Finer classes lie between coarser ones.
+            CHECK(grade == GRADE_COARSE || slot <= rounded(size, grade - 1));
+        }
+        CHECK(class_size(class_of(size)) <= rounded(size, GRADE_FINE));
+    }
+    CHECK_EQ(rounded(150, GRADE_COARSE), 160);
+    CHECK_EQ(rounded(150, GRADE_MIDDLE), 160);
+    CHECK_EQ(rounded(161, GRADE_MIDDLE), 176);
+    CHECK_EQ(rounded(5000, GRADE_COARSE), 5120);
+    CHECK_EQ(rounded(5121, GRADE_COARSE), 6144);
+    CHECK_EQ(rounded(5121, GRADE_MIDDLE), 5376);
+    CHECK_EQ(rounded(5121, GRADE_FINE), 5248);
+}
+
+// Whatever is a multiple of a power of two up to the page has slots that are so, too, in every grade:
 // pma_alloc_aligned counts on it.
 static void check_multiples(void) {
     for (size_t alignment = 16; alignment <= PMA_SLOT_MAX; alignment *= 2) {
         for (size_t size = alignment; size <= PMA_SLOT_MAX; size += alignment) {
-            if (class_size(class_of(size)) % alignment != 0) {
-                CHECK_SAY(false, "slots for %zu are no multiples of %zu", size, alignment);
+            for (enum grade grade = GRADE_COARSE; grade < GRADES; grade++) {
+                CHECK_SAY(rounded(size, grade) % alignment == 0,
+                          "slots for %zu are no multiples of %zu in grade %d", size, alignment,
+                          (int)grade);
             }
         }
     }
@@ -104,10 +127,11 @@ static void check_shape(size_t size, unsigned level, struct shape shape) {
     CHECK_EQ(size % ((size_t)1 << shape.shift), 0);
     CHECK_SAY(bytes >= used && bytes - used < pma_page_size,
               "%zu at level %u: %zu bytes for slots of %zu", size, level, bytes, used);
-    // A slab of many words ends well: slots of 48 bytes on a page of 64 KiB leave 1024 of it, more
-    // than all others.
-    CHECK_SAY(shape.words < 16 || (bytes - used) * 63 <= used, "%zu at level %u: tail of %zu", size,
-              level, bytes - used);
+    // A slab of many words ends well: slots of 48 bytes on a page of 64 KiB leave 1024 of it; on larger pages
+    // large slots end in up to half a page.
+    size_t part = pma_page_size > PMA_GRANULE && size > PMA_FINE_MAX ? 30 : 63;
+    CHECK_SAY(shape.words < 16 || (bytes - used) * part <= used, "%zu at level %u: tail of %zu",
+              size, level, bytes - used);
     size_t span = pma_slab_span_words(size, shape);
     CHECK_SAY(span >= shape.words && span <= PMA_SLAB_WORDS_MAX + 1, "%zu at level %u: span %zu",
               size, level, span);
