@@ -1,5 +1,6 @@
 // Is nothing very much slower than its neighbours: the only object of a class, one size among
-// others, two threads against one, a mass of frees for the thread beside it, equal arrays?
+// others, two threads against one, a mass of frees for the thread beside it, many blocks or threads
+// against few, equal arrays?
 //
 // Bounds are wide and the best of some rounds counts: this is for cliffs, benches are for slopes.
 #include "../figures.h"
@@ -176,6 +177,91 @@ static void a_mass_of_frees_stops_nobody(void) {
     CHECK_SAY(shortest <= 0.1, "a call beside them takes %.0f ms", shortest * 1e3);
 }
 
+// ---- more of the same costs more of the same
+
+static void mass_shuffle(size_t count) {
+    struct dice dice = { count };
+    for (size_t i = 0; i < count; i++) {
+        mass[i] = get(48);
+    }
+    for (size_t i = count; i > 1; i--) {
+        size_t k = dice_below(&dice, i);
+        void *block = mass[k];
+        mass[k] = mass[i - 1];
+        mass[i - 1] = block;
+    }
+}
+
+static double time_a_free(size_t count) {
+    double best = 1;
+    for (int round = 0; round < 3; round++) {
+        mass_shuffle(count);
+        double start = seconds_now();
+        for (size_t i = 0; i < count; i++) {
+            free(mass[i]);
+        }
+        double time = (seconds_now() - start) / (double)count;
+        best = time < best ? time : best;
+    }
+    return best;
+}
+
+// The larger heap misses the caches at each free; what grows with the heap would be 20 times.
+static void random_frees_are_linear(void) {
+    double few = time_a_free(MASS / 20);
+    double many = time_a_free(MASS);
+    say("random frees: %.0f ns of %d, %.0f ns of %d\n", few * 1e9, MASS / 20, many * 1e9, MASS);
+    CHECK_SAY(many <= 8 * few + 50e-9, "a random free takes %.0f ns, and %.0f of few", many * 1e9,
+              few * 1e9);
+}
+
+enum { CROWD = 1500, CROWD_BLOCKS = 32 };
+
+static pthread_barrier_t all_there;
+
+static void *stand_in_the_crowd(void *unused) {
+    void *held[CROWD_BLOCKS];
+    for (size_t i = 0; i < CROWD_BLOCKS; i++) {
+        held[i] = get(16 + 30 * i);
+    }
+    (void)pthread_barrier_wait(&all_there);
+    for (size_t i = 0; i < CROWD_BLOCKS; i++) {
+        free(held[i]);
+    }
+    return unused;
+}
+
+static double time_a_thread(size_t count) {
+    static pthread_t crowd[CROWD];
+    pthread_attr_t attributes;
+    REQUIRE(pthread_attr_init(&attributes) == 0);
+    REQUIRE(pthread_attr_setstacksize(&attributes, (size_t)1 << 18) == 0);
+    double best = 1;
+    for (int round = 0; round < 2; round++) {
+        REQUIRE(pthread_barrier_init(&all_there, NULL, (unsigned)count) == 0);
+        double start = seconds_now();
+        for (size_t i = 0; i < count; i++) {
+            REQUIRE(pthread_create(&crowd[i], &attributes, stand_in_the_crowd, NULL) == 0);
+        }
+        for (size_t i = 0; i < count; i++) {
+            REQUIRE(pthread_join(crowd[i], NULL) == 0);
+        }
+        double time = (seconds_now() - start) / (double)count;
+        best = time < best ? time : best;
+        REQUIRE(pthread_barrier_destroy(&all_there) == 0);
+    }
+    (void)pthread_attr_destroy(&attributes);
+    return best;
+}
+
+static void live_threads_are_linear(void) {
+    double few = time_a_thread(CROWD / 15);
+    double many = time_a_thread(CROWD);
+    say("a thread: %.0f us of %d, %.0f us of %d\n", few * 1e6, CROWD / 15, many * 1e6, CROWD);
+    CHECK_SAY(many <= 6 * few + 100e-6, "a thread takes %.0f us among %d, and %.0f among few",
+              many * 1e6, CROWD, few * 1e6);
+}
+
 // ---- equal arrays must not begin in the same cache set
 
 static void arrays_are_spread(void) {
@@ -206,6 +292,8 @@ int main(void) {
     no_size_stands_out();
     two_threads_do_not_queue();
     a_mass_of_frees_stops_nobody();
+    random_frees_are_linear();
+    live_threads_are_linear();
     arrays_are_spread();
     return test_end();
 }
