@@ -105,6 +105,71 @@ TESTS += $(plain_programs:=-linked.t) $(plain_programs:=-preloaded.t) $(api_cxx2
 	$(api_choosing_programs:=-verified.t) $(api_choosing_programs:=-page64.t)
 endif
 
+# ---- moments of a process's life: PROGRAM-CASE.t runs one case linked, preloaded, and with the test build
+
+noinst_HEADERS += test/api/life/life.h
+life_programs = test/api/life/end test/api/life/forks test/api/life/loading test/api/life/signals test/api/life/start
+life_cases = \
+	end-after_main \
+	end-after_the_main_thread \
+	end-in_a_detached_thread_during_exit \
+	end-in_destructors_of_keys \
+	end-in_destructors_of_thread_locals \
+	end-in_exit_handlers \
+	end-in_quick_exit_handlers \
+	forks-beside_open_files \
+	forks-by__Fork \
+	forks-by_clone_without_handlers \
+	forks-by_vfork \
+	forks-from_threads \
+	forks-in_a_handler \
+	forks-whose_child_goes_on_for_long \
+	forks-with_handlers_that_allocate \
+	loading-bound_deeply \
+	loading-in_other_name_spaces \
+	loading-library_comes_and_goes \
+	loading-modules_open_from_their_own_path \
+	loading-users_come_and_go \
+	signals-abort_in_a_handler \
+	start-all_optional_calls_refused \
+	start-before_constructors \
+	start-behind_a_wrapping_library \
+	start-beside_an_auditor \
+	start-getrandom_refused \
+	start-in_a_constructor \
+	start-in_dlsym \
+	start-madvise_refused \
+	start-membarrier_refused \
+	start-mremap_refused \
+	start-on_a_stack_of_16_kib \
+	start-prctl_refused \
+	start-sched_getaffinity_refused \
+	start-sched_yield_refused \
+	start-with_closed_streams \
+	start-without_a_free_descriptor \
+	start-without_proc
+life_tests = $(life_cases:%=test/api/life/%.t)
+
+life_modules = test/api/modules/handlers.so test/api/modules/opens.so test/api/modules/wraps.so \
+	test/api/modules/inner/pamalloc-inner.so
+EXTRA_DIST += test/api/modules/handlers.c test/api/modules/opens.c test/api/modules/wraps.c
+test/api/modules/handlers.so test/api/modules/wraps.so: test/api/modules/%.so: test/api/modules/%.c
+	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) $(API_CFLAGS) $(CFLAGS) -shared -fPIC $(LDFLAGS) -o $@ $<
+test/api/modules/opens.so: test/api/modules/opens.c
+	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) $(API_CFLAGS) $(CFLAGS) -shared -fPIC $(LDFLAGS) \
+		-Wl,-rpath,'$$ORIGIN/inner' -o $@ $<
+test/api/modules/inner/pamalloc-inner.so: test/api/modules/opens.c
+	$(AM_V_CC)$(MKDIR_P) $(@D) && $(CC) $(API_CFLAGS) $(CFLAGS) -shared -fPIC $(LDFLAGS) \
+		-Wl,-soname,pamalloc-inner.so -o $@ $<
+
+if !SANITIZED
+check_PROGRAMS += $(life_programs)
+check_DATA += $(life_modules)
+TESTS += $(life_tests)
+endif
+$(life_tests): $(life_programs) $(life_programs:=-linked) $(life_modules) libpamalloc.la libpamtest.la
+	@$(MKDIR_P) $(@D) && : >$@
+
 # ---- how every test of test/api, test/misuse and test/stress comes to its ways
 
 %-linked: %.$(OBJEXT) libpamalloc.la
@@ -127,4 +192,5 @@ test/api/%-linked: test/api/%.$(OBJEXT) libpamalloc.la
 	@: >$@
 
 .PRECIOUS: %-linked test/api/%-linked
-CLEANFILES += test/api/modules/*.so test/*/*-linked test/*/*.t
+CLEANFILES += test/api/modules/*.so test/api/modules/inner/*.so test/*/*-linked test/*/*.t test/api/life/*-linked \
+	test/api/life/*.t

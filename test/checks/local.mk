@@ -6,6 +6,7 @@ check_scripts = \
 	test/checks/header \
 	test/checks/symbols \
 	test/checks/compatibility \
+	test/checks/life \
 	test/checks/state \
 	test/checks/source \
 	test/checks/format \
