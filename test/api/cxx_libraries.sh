@@ -29,7 +29,7 @@ ours() {
 
 build_program() {
     # shellcheck disable=SC2086
-    compiled $cxx -O2 -DPROGRAM "$@"
+    compiled $cxx -std=c++17 -O2 -DPROGRAM "$@"
 }
 
 for standard in 17 20; do

@@ -7,6 +7,7 @@ check_scripts = \
 	test/checks/symbols \
 	test/checks/compatibility \
 	test/checks/life \
+	test/checks/self_calls \
 	test/checks/state \
 	test/checks/source \
 	test/checks/format \
