@@ -52,6 +52,17 @@ void pma_line_hex(struct fatal_line *line, uint64_t number) {
     line_number(line, number, 16, 1);
 }
 
+void pma_line_size(struct fatal_line *line, uint64_t size) {
+    static const char units[5][2] = { "", "K", "M", "G", "T" };
+    unsigned unit = 0;
+    while (unit < 4 && size != 0 && size % 1024 == 0) {
+        size /= 1024;
+        unit++;
+    }
+    pma_line_decimal(line, size);
+    pma_line_text(line, units[unit]);
+}
+
 // A line that was cut still ends as a line.
 void pma_line_end(struct fatal_line *line) {
     line->length = size_min(line->length, sizeof(line->text) - 1);

@@ -32,6 +32,8 @@ struct fatal_line {
 void pma_line_text(struct fatal_line *line, const char *text);
 void pma_line_decimal(struct fatal_line *line, uint64_t number);
 void pma_line_hex(struct fatal_line *line, uint64_t number);
+// Bytes as options have them: with K, M, G or T behind the number where it is a multiple.
+void pma_line_size(struct fatal_line *line, uint64_t size);
 // The newline, which is there even if the text was cut.
 void pma_line_end(struct fatal_line *line);
 void pma_line_write(struct fatal_line *line, int descriptor);

@@ -22,19 +22,19 @@ enum { FILE_SIZE_MAX = 8192 };
 
 struct option {
     const char *name;
-    enum option_type type;
+    struct kind kind;
     uint64_t initial;
-    uint64_t least;
-    uint64_t greatest;
-    const char *words; // of a choice, with bars between them
     const char *sentence;
     size_t offset;
 };
 
 static const struct option table[] = {
 #define OPTION(name, type, initial, least, greatest, words, sentence) \
-    { #name,    OPTION_##type, initial,  least, \
-      greatest, words,         sentence, offsetof(struct options, name) },
+    { #name, \
+      { KIND_##type, least, greatest, words }, \
+      initial, \
+      sentence, \
+      offsetof(struct options, name) },
 #include "options.def"
 #undef OPTION
 };
@@ -80,17 +80,6 @@ static void line_slice(struct fatal_line *line, struct slice slice) {
     pma_line_text(line, slice.length > ITEM_SHOWN ? "...\"" : "\"");
 }
 
-static void line_size(struct fatal_line *line, uint64_t size) {
-    static const char units[5][2] = { "", "K", "M", "G", "T" };
-    unsigned unit = 0;
-    while (unit < 4 && size != 0 && size % 1024 == 0) {
-        size /= 1024;
-        unit++;
-    }
-    pma_line_decimal(line, size);
-    pma_line_text(line, units[unit]);
-}
-
 static void line_word(struct fatal_line *line, const char *words, uint64_t place) {
     for (; place > 0; place--) {
         words = strchr(words, '|') + 1;
@@ -101,23 +90,23 @@ static void line_word(struct fatal_line *line, const char *words, uint64_t place
 }
 
 static void line_value(struct fatal_line *line, const struct option *option, uint64_t value) {
-    if (option->type == OPTION_CHOICE) {
-        line_word(line, option->words, value);
-    } else if (option->type == OPTION_SIZE) {
-        line_size(line, value);
+    if (option->kind.type == KIND_CHOICE) {
+        line_word(line, option->kind.words, value);
+    } else if (option->kind.type == KIND_SIZE) {
+        pma_line_size(line, value);
     } else {
         pma_line_decimal(line, value);
     }
 }
 
 static void line_range(struct fatal_line *line, const struct option *option) {
-    if (option->type == OPTION_CHOICE) {
-        pma_line_text(line, option->words);
+    if (option->kind.type == KIND_CHOICE) {
+        pma_line_text(line, option->kind.words);
         return;
     }
-    line_value(line, option, option->least);
-    pma_line_text(line, option->type == OPTION_FLAG ? "|" : " to ");
-    line_value(line, option, option->greatest);
+    line_value(line, option, option->kind.least);
+    pma_line_text(line, option->kind.type == KIND_FLAG ? "|" : " to ");
+    line_value(line, option, option->kind.greatest);
 }
 
 static struct fatal_line line_begin(const struct reading *reading) {
@@ -151,16 +140,6 @@ static const char *nearest(struct slice name) {
         }
     }
     return found;
-}
-
-// ---- values
-
-static bool value_parse(const struct option *option, struct slice text, uint64_t *number) {
-    bool good = option->type == OPTION_FLAG     ? pma_parse_flag(text, number)
-                : option->type == OPTION_SIZE   ? pma_parse_size(text, number)
-                : option->type == OPTION_CHOICE ? pma_parse_word(text, option->words, number)
-                                                : pma_parse_number(text, number);
-    return good && *number >= option->least && *number <= option->greatest;
 }
 
 // ---- items
@@ -205,8 +184,8 @@ static void item_read(struct reading *reading, const char *start, const char *en
             continue;
         }
         uint64_t number = 1;
-        if ((equals == NULL && option->type == OPTION_FLAG) ||
-            value_parse(option, value, &number)) {
+        if ((equals == NULL && option->kind.type == KIND_FLAG) ||
+            pma_parse_value(&option->kind, value, &number)) {
             *value_of(&reading->chosen, option) = number;
         } else {
             value_refuse(reading, option, value);

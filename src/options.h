@@ -9,8 +9,6 @@
 
 #include "base.h"
 
-enum option_type { OPTION_FLAG, OPTION_NUMBER, OPTION_SIZE, OPTION_CHOICE };
-
 // The words of the choices, in the order of options.def.
 enum { SIZED_TOLERATE, SIZED_STRICT };
 enum { REALLOC_ZERO_FREE, REALLOC_ZERO_KEEP };

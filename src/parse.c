@@ -73,6 +73,25 @@ bool pma_parse_flag(struct slice text, uint64_t *number) {
     return known;
 }
 
+static bool type_parse(const struct kind *kind, struct slice text, uint64_t *number) {
+    switch (kind->type) {
+    case KIND_FLAG:
+        return pma_parse_flag(text, number);
+    case KIND_SIZE:
+        return pma_parse_size(text, number);
+    case KIND_CHOICE:
+        return pma_parse_word(text, kind->words, number);
+    default:
+        return pma_parse_number(text, number);
+    }
+}
+
+bool pma_parse_value(const struct kind *kind, struct slice text, uint64_t *number) {
+    return type_parse(kind, text, number) && *number >= kind->least && *number <= kind->greatest;
+}
+
+// ---- how alike names are
+
 static unsigned char folded(char letter) {
     return letter == '-' ? '_'
                          : (unsigned char)(letter >= 'A' && letter <= 'Z' ? letter | 32 : letter);

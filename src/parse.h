@@ -30,6 +30,17 @@ bool pma_parse_word(struct slice text, const char *words, uint64_t *number);
 // 0 or 1, or a pair of words that are commonly used for them.
 bool pma_parse_flag(struct slice text, uint64_t *number);
 
+// What values there are, and what may be chosen of them.
+struct kind {
+    enum { KIND_FLAG, KIND_NUMBER, KIND_SIZE, KIND_CHOICE } type;
+    uint64_t least;
+    uint64_t greatest;
+    const char *words; // of a choice
+};
+
+// One of them. False if the text is no such value.
+bool pma_parse_value(const struct kind *kind, struct slice text, uint64_t *number);
+
 // Neither name of a pair may be longer to be compared.
 enum { PMA_NAME_MAX = 24 };
 

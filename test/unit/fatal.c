@@ -120,6 +120,30 @@ static void check_long_message(void) {
     CHECK(strchr(end.text, '\n') == end.text + end.length - 1);
 }
 
+static void check_sizes(void) {
+    static const struct {
+        uint64_t size;
+        const char *text;
+    } sizes[] = { { 0, "0" },
+                  { 1, "1" },
+                  { 1000, "1000" },
+                  { 1024, "1K" },
+                  { 1025, "1025" },
+                  { 1536, "1536" },
+                  { 1023 * 1024, "1023K" },
+                  { 16 << 20, "16M" },
+                  { (uint64_t)3 << 30, "3G" },
+                  { (uint64_t)1 << 40, "1T" },
+                  { (uint64_t)1 << 50, "1024T" },
+                  { UINT64_MAX, "18446744073709551615" } };
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        struct fatal_line line = { .length = 0 };
+        pma_line_size(&line, sizes[i].size);
+        CHECK_EQ(line.length, strlen(sizes[i].text));
+        CHECK(memcmp(line.text, sizes[i].text, line.length) == 0);
+    }
+}
+
 // A line that was cut ends all the same.
 static void check_line_end(void) {
     struct fatal_line line = { .length = 0 };
@@ -231,6 +255,7 @@ int main(void) {
     check_cut();
     check_messages();
     check_long_message();
+    check_sizes();
     check_line_end();
     check_it_dies();
     check_threads();

@@ -135,6 +135,36 @@ static void check_words(void) {
     CHECK_ALL(pma_parse_flag, flags);
 }
 
+static void check_value(struct kind kind, const char *text, bool good, uint64_t number) {
+    uint64_t found = 77;
+    CHECK_SAY(pma_parse_value(&kind, slice_of(text), &found) == good, "%s", text);
+    CHECK_SAY(!good || found == number, "%s is %ju", text, (uintmax_t)found);
+}
+
+static void check_values(void) {
+    struct kind number = { KIND_NUMBER, 10, 20, "" };
+    check_value(number, "9", false, 0);
+    check_value(number, "10", true, 10);
+    check_value(number, "0x14", true, 20);
+    check_value(number, "21", false, 0);
+    check_value(number, "yes", false, 0);
+    struct kind size = { KIND_SIZE, 4096, 1 << 20, "" };
+    check_value(size, "4095", false, 0);
+    check_value(size, "4K", true, 4096);
+    check_value(size, "3K", false, 0);
+    check_value(size, "1M", true, 1 << 20);
+    check_value(size, "1048577", false, 0);
+    check_value(size, "2M", false, 0);
+    struct kind flag = { KIND_FLAG, 0, 1, "" };
+    check_value(flag, "on", true, 1);
+    check_value(flag, "2", false, 0);
+    struct kind choice = { KIND_CHOICE, 0, 2, "red|green|blue" };
+    check_value(choice, "blue", true, 2);
+    check_value(choice, "2", false, 0);
+    choice.greatest = 1;
+    check_value(choice, "blue", false, 0);
+}
+
 static void check_distances(void) {
     static const struct {
         const char *a;
@@ -174,6 +204,7 @@ int main(void) {
     check_numbers();
     check_sizes();
     check_words();
+    check_values();
     check_distances();
     return test_end();
 }
