@@ -293,7 +293,9 @@ static bool cache_put(struct run *run) {
 void pma_huge_give(struct run *run) {
     ptrdiff_t bytes = (ptrdiff_t)bytes_of(run);
     pma_pageheap_count(-bytes, 0);
-    if (!cache_put(run)) {
+    if (cache_put(run)) {
+        pma_purge_wake();
+    } else {
         unmap_or_wait(run);
     }
 }

@@ -10,6 +10,7 @@ pam_core_sources = \
 	src/class.c src/class.h src/slab.c src/slab.h src/supply.c src/supply.h src/huge.c src/huge.h src/large.c src/large.h \
 	src/remote.c src/remote.h src/arena.c src/arena.h src/rest.c src/rest.h src/thread.c src/thread.h \
 	src/parse.c src/parse.h src/options.c src/options.h src/options.def src/stats.c src/stats.h src/init.c src/init.h \
+	src/background.c src/background.h \
 	src/verify.c src/verify.h src/report.c src/report.h
 
 pam_entry_sources = \

@@ -420,6 +420,12 @@ void pma_os_wait(uint32_t *word, uint32_t value) {
     enter(SYS_futex, (long)word, PMA_FUTEX_WAIT_PRIVATE, (long)value, 0, 0, 0);
 }
 
+void pma_os_wait_for(uint32_t *word, uint32_t value, uint64_t nanoseconds) {
+    struct timespec time = { .tv_sec = (time_t)(nanoseconds / 1000000000u),
+                             .tv_nsec = (long)(nanoseconds % 1000000000u) };
+    enter(SYS_futex, (long)word, PMA_FUTEX_WAIT_PRIVATE, (long)value, (long)&time, 0, 0);
+}
+
 void pma_os_wake(uint32_t *word) {
     enter(SYS_futex, (long)word, PMA_FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
 }

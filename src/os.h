@@ -73,6 +73,7 @@ unsigned pma_os_processors(void);
 
 // Sleeps while *word == value; returns on a wake, a signal, or at once. Wakes one sleeper.
 void pma_os_wait(uint32_t *word, uint32_t value);
+void pma_os_wait_for(uint32_t *word, uint32_t value, uint64_t nanoseconds); // no longer than that
 void pma_os_wake(uint32_t *word);
 
 void pma_os_yield(void);

@@ -6,6 +6,15 @@
 #include "os.h"
 #include "tune.h"
 
+uint32_t pma_purge_sleeper;
+
+void pma_purge_wake(void) {
+    if (unlikely(__atomic_load_n(&pma_purge_sleeper, __ATOMIC_RELAXED) != PURGE_AWAKE) &&
+        __atomic_exchange_n(&pma_purge_sleeper, PURGE_AWAKE, __ATOMIC_SEQ_CST) != PURGE_AWAKE) {
+        pma_os_wake(&pma_purge_sleeper);
+    }
+}
+
 static size_t dirty_bytes(void) {
     return __atomic_load_n(&pma_pageheap.dirty, __ATOMIC_RELAXED);
 }
@@ -103,6 +112,7 @@ static size_t close_pages(size_t bytes) {
 void pma_purge_if_due(struct shard *shard) {
     size_t limit = pma_purge_limit();
     uint64_t now = pma_os_time();
+    pma_purge_wake();
     if (dirty_bytes() > limit) {
         shard_purge(shard, limit - limit / 4, 0);
     }
@@ -124,6 +134,9 @@ size_t pma_purge(bool all) {
             sum += shard_purge(shard, 0, UINT64_MAX);
             shard_close(shard, close_pages(PMA_CLOSE_MIN), 0);
         }
+    }
+    if (!all) {
+        pma_purge_ticked();
     }
     return sum;
 }

@@ -10,6 +10,7 @@ noinst_HEADERS += test/work.h test/api/conformance.h test/api/entry.h test/api/s
 api_programs = \
 	test/api/addresses_in_range \
 	test/api/alignment_holds \
+	test/api/background \
 	test/api/bsd_calls \
 	test/api/calloc_is_zero \
 	test/api/conformance \

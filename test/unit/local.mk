@@ -61,6 +61,7 @@ heap_programs = \
 	test/unit/parse \
 	test/unit/options \
 	test/unit/init \
+	test/unit/background \
 	test/unit/stats \
 	test/unit/report \
 	test/unit/verify \
@@ -247,3 +248,9 @@ test_unit_cxx_alone_CPPFLAGS = $(UNIT_CPPFLAGS)
 test_unit_cxx_alone_CFLAGS = $(UNIT_CFLAGS)
 test_unit_cxx_alone_LDFLAGS = $(UNIT_LINK)
 test_unit_cxx_alone_LDADD = $(UNIT_LIBS)
+
+test_unit_background_SOURCES = test/unit/background.c
+test_unit_background_CPPFLAGS = $(UNIT_CPPFLAGS)
+test_unit_background_CFLAGS = $(UNIT_CFLAGS)
+test_unit_background_LDFLAGS = $(UNIT_LINK)
+test_unit_background_LDADD = $(UNIT_LIBS)
