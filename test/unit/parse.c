@@ -29,6 +29,8 @@ static void check_trim(void) {
     }
     CHECK(!pma_slice_is(slice_of("abc"), "abd", 3));
     CHECK(!pma_slice_is(slice_of("abc"), "abcd", 4));
+    // Behind the slice there is a 7.
+    CHECK(!pma_slice_is(slice_of("abc"), "abc7", 4));
     CHECK(!pma_slice_is(slice_of("abc"), "ab", 2));
 }
 
