@@ -10,6 +10,8 @@
 //     requests LIVES          a thread lives for one request: 200 blocks, of which the last one is
 //                             freed by the thread that waits for it; two live at a time
 //     live THREADS            all are alive at once, each with 32 blocks
+//     line THREADS            no malloc: each adds to one counter, as to a lock's word; what the
+//                             transfer of a cache line between processors costs
 //
 // Blocks have 16 to 1024 bytes. An operation is a malloc and a free together (live: the life of a
 // thread with all its blocks). Between two threads lies a ring of 1,024 pointers.
@@ -53,6 +55,7 @@ struct worker {
     struct ring *out; // NULL: gives nothing; else the first of `outs`
     size_t outs;
     _Atomic(void *) *table;
+    _Atomic size_t *counter;
     pthread_barrier_t *barrier;
     void *left;
 };
@@ -294,6 +297,28 @@ static void live_run(struct task *task) {
     task->operations = count;
 }
 
+// ---- the line itself
+
+static void *line_main(void *argument) {
+    struct worker *worker = argument;
+    for (size_t i = 0; i < worker->operations; i++) {
+        atomic_fetch_add(worker->counter, 1);
+    }
+    return NULL;
+}
+
+static void line_run(struct task *task) {
+    size_t count = task->argument;
+    struct worker *workers = workers_new(count);
+    _Atomic size_t *counter = bench_map(sizeof(*counter));
+    for (size_t i = 0; i < count; i++) {
+        workers[i].counter = counter;
+        workers[i].operations = task->operations / count;
+    }
+    task->operations = task->operations / count * count;
+    task->passed = workers_run(workers, count, line_main);
+}
+
 // ---- choosing
 
 struct pattern {
@@ -306,6 +331,7 @@ static const struct pattern patterns[] = {
     { "pass", pass_run, 3000000 },     { "ring", ring_run, 3000000 },
     { "random", random_run, 3000000 }, { "many", many_run, 3000000 },
     { "requests", requests_run, 0 },   { "live", live_run, 0 },
+    { "line", line_run, 30000000 },
 };
 
 static const struct pattern *pattern_find(const char *name) {
@@ -345,7 +371,7 @@ int main(int argc, char **argv) {
     }
     if (argc - at != 2) {
         bench_fail("usage: threads [-n OPERATIONS] CASE NUMBER\n"
-                   "cases: pass ring random many requests live; see the head of threads.c");
+                   "cases: pass ring random many requests live line; see the head of threads.c");
     }
     const struct pattern *pattern = pattern_find(argv[at]);
     struct task task = { .operations = operations != 0 ? operations : pattern->operations,
