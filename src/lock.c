@@ -101,6 +101,16 @@ static bool held_remove(const struct lock *lock) {
 
 // ---- waiting
 
+__thread char pma_lock_self;
+
+// A signal's handler that calls malloc in the middle of malloc would wait for itself, and all who
+// want the lock would wait with it. So it is told, and ends.
+static void refuse_self(const struct lock *lock) {
+    if (__atomic_load_n(&lock->owner, __ATOMIC_RELAXED) == (uintptr_t)&pma_lock_self) {
+        pma_fatal("malloc", "called inside itself", (struct fatal_block){ NULL, 0, -1 });
+    }
+}
+
 static void pause_briefly(void) {
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();
@@ -142,6 +152,7 @@ static bool lock_spin(struct lock *lock) {
 // either its 2 comes after the 1 written here, or its count is seen.
 PMA_SLOW void pma_lock_slow(struct lock *lock) {
     refuse_double(lock);
+    refuse_self(lock);
     __atomic_fetch_add(&lock->contended, 1, __ATOMIC_RELAXED);
     if (spinning_helps() && lock_spin(lock)) {
         return;
@@ -169,5 +180,6 @@ void pma_lock_init(struct lock *lock, enum lock_rank rank) {
 void pma_lock_reset(struct lock *lock) {
     held_remove(lock);
     __atomic_store_n(&lock->sleepers, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&lock->owner, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&lock->state, 0, __ATOMIC_RELEASE);
 }

@@ -29,6 +29,7 @@ struct lock {
     uint32_t sleepers; // atomic; threads that sleep, are about to, or were woken and do not have it
     uint32_t rank;     // const; an enum lock_rank
     uint32_t contended; // atomic; acquisitions that had to wait
+    uintptr_t owner;    // atomic; the thread that holds it, or 0 for a moment or while it is free
 };
 
 #define LOCK_FREE(rank_) \
@@ -58,12 +59,20 @@ PMA_INLINE void pma_unlock_note(const struct lock *lock) {
 }
 #endif
 
+// Each thread's own; only its address is used.
+extern __thread char pma_lock_self;
+
+PMA_INLINE void lock_own(struct lock *lock) {
+    __atomic_store_n(&lock->owner, (uintptr_t)&pma_lock_self, __ATOMIC_RELAXED);
+}
+
 PMA_INLINE bool lock_try(struct lock *lock) {
     uint32_t unheld = 0;
     if (!__atomic_compare_exchange_n(&lock->state, &unheld, 1, false, __ATOMIC_ACQUIRE,
                                      __ATOMIC_RELAXED)) {
         return false;
     }
+    lock_own(lock);
     pma_lock_note(lock);
     return true;
 }
@@ -74,11 +83,13 @@ PMA_INLINE void lock_lock(struct lock *lock) {
                                               __ATOMIC_RELAXED))) {
         pma_lock_slow(lock);
     }
+    lock_own(lock);
     pma_lock_note(lock);
 }
 
 PMA_INLINE void lock_unlock(struct lock *lock) {
     pma_unlock_note(lock);
+    __atomic_store_n(&lock->owner, 0, __ATOMIC_RELAXED);
     if (unlikely(__atomic_exchange_n(&lock->state, 0, __ATOMIC_RELEASE) == 2)) {
         pma_unlock_slow(lock);
     }

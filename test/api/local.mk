@@ -132,6 +132,7 @@ life_cases = \
 	loading-modules_open_from_their_own_path \
 	loading-users_come_and_go \
 	signals-abort_in_a_handler \
+	signals-timer_that_allocates \
 	start-all_optional_calls_refused \
 	start-before_constructors \
 	start-behind_a_wrapping_library \

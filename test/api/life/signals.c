@@ -1,6 +1,9 @@
 // Signals in the middle of the heap's work.
 #include "life.h"
 
+#include <pthread.h>
+#include <sys/time.h>
+
 static void *work_for_ever(void *progress) {
     struct work work;
     work_begin(&work, (uint64_t)(uintptr_t)progress, 300000);
@@ -74,8 +77,70 @@ static void abort_in_a_handler(void) {
     }
 }
 
+// ---- a profiler whose handler allocates, which no malloc allows
+
+enum { OTHERS = 3 };
+
+static size_t progress[OTHERS + 1];
+
+static void allocate_in_handler(int number) {
+    int error = errno;
+    (void)number;
+    for (size_t size = 16; size < 400000; size *= 3) {
+        free(hide(malloc(size)));
+    }
+    errno = error;
+}
+
+static void *be_interrupted(void *mine) {
+    sigset_t set;
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGPROF);
+    REQUIRE(pthread_sigmask(SIG_UNBLOCK, &set, NULL) == 0);
+    return work_for_ever(mine);
+}
+
+// A call inside a call that holds a lock is told, and ends the process. Before, and without, each
+// thread goes on.
+static void go_on_or_end(void *unused) {
+    pthread_t threads[OTHERS + 1];
+    size_t before[OTHERS + 1];
+    sigset_t set;
+    (void)unused;
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGPROF);
+    REQUIRE(pthread_sigmask(SIG_BLOCK, &set, NULL) == 0);
+    handle(SIGPROF, allocate_in_handler);
+    for (size_t i = 0; i <= OTHERS; i++) {
+        void *(*body)(void *) = i < OTHERS ? work_for_ever : be_interrupted;
+        REQUIRE(pthread_create(&threads[i], NULL, body, &progress[i]) == 0);
+    }
+    (void)start_timer(SIGPROF, 300);
+    for (int second = 0; second < 3; second++) {
+        for (size_t i = 0; i <= OTHERS; i++) {
+            before[i] = __atomic_load_n(&progress[i], __ATOMIC_RELAXED);
+        }
+        (void)sleep(1);
+        for (size_t i = 0; i <= OTHERS; i++) {
+            CHECK_SAY(__atomic_load_n(&progress[i], __ATOMIC_RELAXED) != before[i],
+                      "thread %zu stands still", i);
+        }
+    }
+    _exit(test_end());
+}
+
+static void timer_that_allocates(void) {
+    struct child_end end = run_child(go_on_or_end, NULL, 10);
+    bool is_told = WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGABRT &&
+                   strncmp(end.text, "pamalloc: ", 10) == 0;
+    check_end(is_told || (WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0), &end,
+              "beside a timer that allocates");
+    say("%s", end.text);
+}
+
 static const struct life_case cases[] = {
     { "abort_in_a_handler", abort_in_a_handler },
+    { "timer_that_allocates", timer_that_allocates },
 };
 
 LIFE_MAIN(cases)
