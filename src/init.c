@@ -13,6 +13,7 @@
 #include "pagemap.h"
 #include "random.h"
 #include "region.h"
+#include "sanitizer.h"
 #include "thread.h"
 
 #include <pthread.h>
@@ -22,6 +23,7 @@ static struct lock init_lock = LOCK_FREE(LOCK_INIT);
 
 static void start(void) {
     pma_os_init();
+    sanitizer_give_way();
     pma_options_init();
     unsigned processors = pma_os_processors();
     pma_lock_know_processors(processors);
@@ -142,6 +144,9 @@ void pma_fork_register(void) {
 }
 
 __attribute__((constructor)) static void library_start(void) {
+    if (sanitizer_is_heap()) {
+        return;
+    }
     init_ensure();
     pma_fork_register();
 }

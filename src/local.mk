@@ -9,12 +9,13 @@ pam_core_sources = \
 	src/runlist.c src/runlist.h src/shard.c src/shard.h src/purge.c src/purge.h src/pageheap.c src/pageheap.h \
 	src/class.c src/class.h src/slab.c src/slab.h src/supply.c src/supply.h src/huge.c src/huge.h src/large.c src/large.h \
 	src/remote.c src/remote.h src/arena.c src/arena.h src/rest.c src/rest.h src/thread.c src/thread.h \
-	src/parse.c src/parse.h src/options.c src/options.h src/options.def src/stats.c src/stats.h src/init.c src/init.h \
-	src/background.c src/background.h \
+	src/parse.c src/parse.h src/options.c src/options.h src/options.def src/stats.c src/stats.h \
+	src/sanitizer.h src/init.c src/init.h src/background.c src/background.h \
 	src/verify.c src/verify.h src/report.c src/report.h
 
 pam_entry_sources = \
-	src/alloc.c src/alloc.h src/sized.c src/sized.h src/malloc.c src/malloc.h src/extra.c src/extra.h src/cxx.c src/cxx.h \
+	src/alloc.c src/alloc.h src/sized.c src/sized.h src/checker.h \
+	src/malloc.c src/malloc.h src/extra.c src/extra.h src/cxx.c src/cxx.h \
 	src/loader.c src/loader.h
 
 # Where options.c looks for the system's choice.

@@ -3,6 +3,7 @@
 
 #include "malloc.h"
 
+#include "checker.h"
 #include "init.h"
 #include "options.h"
 #include "os.h"
@@ -50,6 +51,9 @@ void *PMA_NAME(reallocarray)(void *block, size_t count, size_t size) {
     size_t bytes;
     if (unlikely(__builtin_mul_overflow(count, size, &bytes))) {
         return refuse(ENOMEM);
+    }
+    if (checker_is_there()) {
+        return checker_taken(PMA_NAME(realloc))(block, bytes);
     }
     return resize("reallocarray", block, bytes);
 }
@@ -103,7 +107,11 @@ static void *place_pages(size_t size) {
     if (size > PTRDIFF_MAX - pma_page_size) {
         return refuse(ENOMEM);
     }
-    return place_on_page(align_up(size, pma_page_size));
+    size_t pages = align_up(size, pma_page_size);
+    if (checker_is_there()) {
+        return checker_taken(PMA_NAME(memalign))(pma_page_size, size_max(pages, pma_page_size));
+    }
+    return place_on_page(pages);
 }
 
 void *PMA_NAME(pvalloc)(size_t size) {
@@ -114,20 +122,38 @@ size_t PMA_NAME(malloc_usable_size)(void *block) {
     return pma_alloc_usable("malloc_usable_size", block);
 }
 
+// What frees by a name that a checker does not know.
+static void give(const char *call, void *block) {
+    if (checker_is_there()) {
+        checker_taken(PMA_NAME(free))(block);
+    } else {
+        pma_alloc_free(call, block);
+    }
+}
+
+static size_t usable(const char *call, void *block) {
+    return checker_is_there() ? checker_taken(PMA_NAME(malloc_usable_size))(block)
+                              : pma_alloc_usable(call, block);
+}
+
 void PMA_NAME(cfree)(void *block) {
-    pma_alloc_free("cfree", block);
+    give("cfree", block);
 }
 
 // The block's own descriptor says how large it is, and real programs pass wrong sizes: they are
 // looked at on request only.
 void PMA_NAME(free_sized)(void *block, size_t size) {
-    sized_check("free_sized", block, PMA_SLOT_MIN, size);
-    pma_alloc_free("free_sized", block);
+    if (!checker_is_there()) {
+        sized_check("free_sized", block, PMA_SLOT_MIN, size);
+    }
+    give("free_sized", block);
 }
 
 void PMA_NAME(free_aligned_sized)(void *block, size_t alignment, size_t size) {
-    sized_check("free_aligned_sized", block, alignment, size);
-    pma_alloc_free("free_aligned_sized", block);
+    if (!checker_is_there()) {
+        sized_check("free_aligned_sized", block, alignment, size);
+    }
+    give("free_aligned_sized", block);
 }
 
 // ---- OpenBSD's
@@ -145,66 +171,66 @@ void *PMA_NAME(recallocarray)(void *block, size_t old_count, size_t count, size_
     size_t old_bytes;
     size_t bytes;
     if (block == NULL) {
-        return PMA_NAME(calloc)(count, size);
+        return checker_taken(PMA_NAME(calloc))(count, size);
     }
     if (__builtin_mul_overflow(count, size, &bytes)) {
         return refuse(ENOMEM);
     }
     if (__builtin_mul_overflow(old_count, size, &old_bytes) ||
-        old_bytes > pma_alloc_usable("recallocarray", block)) {
+        old_bytes > usable("recallocarray", block)) {
         return refuse(EINVAL);
     }
-    void *moved = PMA_NAME(calloc)(1, bytes);
+    void *moved = checker_taken(PMA_NAME(calloc))(1, bytes);
     if (moved == NULL) {
         return NULL;
     }
     memcpy(moved, block, size_min(old_bytes, bytes));
     clear(block, old_bytes);
-    pma_alloc_free("recallocarray", block);
+    give("recallocarray", block);
     return moved;
 }
 
 void PMA_NAME(freezero)(void *block, size_t size) {
     if (block != NULL) {
-        clear(block, size_min(size, pma_alloc_usable("freezero", block)));
-        pma_alloc_free("freezero", block);
+        clear(block, size_min(size, usable("freezero", block)));
+        give("freezero", block);
     }
 }
 
-// ---- the C library's own names
+// ---- the C library's own names: the public ones by their addresses, so that they lead where those do
 
 void *PMA_NAME(__libc_malloc)(size_t size) {
-    return PMA_NAME(malloc)(size);
+    return checker_taken(PMA_NAME(malloc))(size);
 }
 
 void PMA_NAME(__libc_free)(void *block) {
-    PMA_NAME(free)(block);
+    checker_taken(PMA_NAME(free))(block);
 }
 
 void PMA_NAME(__libc_cfree)(void *block) {
-    PMA_NAME(free)(block);
+    checker_taken(PMA_NAME(free))(block);
 }
 
 void *PMA_NAME(__libc_calloc)(size_t count, size_t size) {
-    return PMA_NAME(calloc)(count, size);
+    return checker_taken(PMA_NAME(calloc))(count, size);
 }
 
 void *PMA_NAME(__libc_realloc)(void *block, size_t size) {
-    return resize("realloc", block, size);
+    return checker_taken(PMA_NAME(realloc))(block, size);
 }
 
 void *PMA_NAME(__libc_memalign)(size_t alignment, size_t size) {
-    return place_rounded(alignment, size);
+    return checker_taken(PMA_NAME(memalign))(alignment, size);
 }
 
 void *PMA_NAME(__libc_valloc)(size_t size) {
-    return place_on_page(size);
+    return checker_taken(PMA_NAME(valloc))(size);
 }
 
 void *PMA_NAME(__libc_pvalloc)(size_t size) {
-    return place_pages(size);
+    return checker_taken(PMA_NAME(pvalloc))(size);
 }
 
 int PMA_NAME(__posix_memalign)(void **block, size_t alignment, size_t size) {
-    return place(block, alignment, size);
+    return checker_taken(PMA_NAME(posix_memalign))(block, alignment, size);
 }

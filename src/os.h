@@ -81,6 +81,9 @@ void pma_os_yield(void);
 // Writes all of it, as far as the descriptor takes it without an error.
 void pma_os_write(int descriptor, const char *text, size_t size);
 
+// The process ends at once: nothing of libc's or of the program's runs any more.
+_Noreturn void pma_os_exit(int code);
+
 // A small file's beginning, for options; the number of bytes, or the kernel's error, negative.
 ptrdiff_t pma_os_read_file(const char *path, char *buffer, size_t size);
 
