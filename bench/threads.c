@@ -10,8 +10,8 @@
 //     requests LIVES          a thread lives for one request: 200 blocks, of which the last one is
 //                             freed by the thread that waits for it; two live at a time
 //     live THREADS            all are alive at once, each with 32 blocks
-//     line THREADS            no malloc: each adds to one counter, as to a lock's word; what the
-//                             transfer of a cache line between processors costs
+//     line 2                  no malloc: two threads answer each other through one word; what the
+//                             transfer of a cache line between processors costs, at the least
 //
 // Blocks have 16 to 1024 bytes. An operation is a malloc and a free together (live: the life of a
 // thread with all its blocks). Between two threads lies a ring of 1,024 pointers.
@@ -34,6 +34,7 @@ enum {
     OWN = 100,
     REQUEST = 200,
     FEW = 32,
+    TURNS = 32,
     THREADS_MAX = 20000,
     SIZE_MIN = 16,
     SIZE_SPAN = 1009
@@ -55,7 +56,7 @@ struct worker {
     struct ring *out; // NULL: gives nothing; else the first of `outs`
     size_t outs;
     _Atomic(void *) *table;
-    _Atomic size_t *counter;
+    _Atomic size_t *word;
     pthread_barrier_t *barrier;
     void *left;
 };
@@ -301,22 +302,37 @@ static void live_run(struct task *task) {
 
 static void *line_main(void *argument) {
     struct worker *worker = argument;
-    for (size_t i = 0; i < worker->operations; i++) {
-        atomic_fetch_add(worker->counter, 1);
+    for (size_t turn = 1; turn < 2 * worker->operations; turn += 2) {
+        while (atomic_load_explicit(worker->word, memory_order_acquire) != turn) {
+        }
+        atomic_store_explicit(worker->word, turn + 1, memory_order_release);
     }
     return NULL;
 }
 
+// The time of one transfer: the least over some turns there and back, since both threads must have
+// a processor at that moment.
 static void line_run(struct task *task) {
-    size_t count = task->argument;
-    struct worker *workers = workers_new(count);
-    _Atomic size_t *counter = bench_map(sizeof(*counter));
-    for (size_t i = 0; i < count; i++) {
-        workers[i].counter = counter;
-        workers[i].operations = task->operations / count;
+    struct worker *worker = workers_new(1);
+    _Atomic size_t *word = bench_map(sizeof(*word));
+    uint64_t least = UINT64_MAX;
+    uint64_t started = bench_clock(CLOCK_MONOTONIC);
+    worker->word = word;
+    worker->operations = task->operations;
+    worker_start(worker, line_main);
+    for (size_t i = 0; i < task->operations; i++) {
+        atomic_store_explicit(word, 2 * i + 1, memory_order_release);
+        while (atomic_load_explicit(word, memory_order_acquire) != 2 * i + 2) {
+        }
+        if (i % TURNS == TURNS - 1) {
+            uint64_t now = bench_clock(CLOCK_MONOTONIC);
+            least = now - started < least ? now - started : least;
+            started = now;
+        }
     }
-    task->operations = task->operations / count * count;
-    task->passed = workers_run(workers, count, line_main);
+    pthread_join(worker->thread, NULL);
+    task->passed = (struct watch){ least, least };
+    task->operations = 2 * TURNS;
 }
 
 // ---- choosing
@@ -331,7 +347,7 @@ static const struct pattern patterns[] = {
     { "pass", pass_run, 3000000 },     { "ring", ring_run, 3000000 },
     { "random", random_run, 3000000 }, { "many", many_run, 3000000 },
     { "requests", requests_run, 0 },   { "live", live_run, 0 },
-    { "line", line_run, 30000000 },
+    { "line", line_run, 300000 },
 };
 
 static const struct pattern *pattern_find(const char *name) {
@@ -376,6 +392,9 @@ int main(int argc, char **argv) {
     const struct pattern *pattern = pattern_find(argv[at]);
     struct task task = { .operations = operations != 0 ? operations : pattern->operations,
                          .argument = bench_argument(argc, argv, at + 1, 0) };
+    if (pattern->run == line_run && (task.argument != 2 || task.operations < TURNS)) {
+        bench_fail("line is between 2 threads, of %d turns at least", TURNS);
+    }
     if (task.argument == 0 || (pattern->operations != 0 && task.argument > THREADS_MAX)) {
         bench_fail("threads: from 1 to %d threads", THREADS_MAX);
     }
