@@ -58,9 +58,10 @@ static void check_resized(void) {
         size_t size = 0;
         void *block = round % 2 == 0 ? call.malloc(1) : call.aligned_alloc(64, 100);
         for (size_t i = 0; i < 10; i++) {
+            size_t old_size = size;
             size = 1 + dice_below(&dice, (size_t)1 << dice_below(&dice, 22));
             block = call.realloc(block, size);
-            REQUIRE(block != NULL);
+            REQUIRE(block != NULL && all_bytes(block, 5, size < old_size ? size : old_size));
             memset(block, 5, size);
         }
         give(block, 0, size);
@@ -71,6 +72,26 @@ static void check_resized(void) {
         block = call.realloc(block, size);
         give(block, 0, size);
     }
+}
+
+// What realloc would have left in its place, and moved for the sake of its size.
+static void free_moved(void *argument) {
+    (void)argument;
+    char *block = call.malloc(4000);
+    char *moved = call.realloc(block, 2100);
+    REQUIRE(moved != block);
+    call.free(hide(block));
+}
+
+static void check_moved(void) {
+    unsigned char *block = call.malloc(4000);
+    memset(block, 7, 4000);
+    block = call.realloc(block, 2100);
+    REQUIRE(block != NULL);
+    CHECK(all_bytes(block, 7, 2100));
+    CHECK(call.malloc_usable_size(block) < 4000);
+    give(block, 0, 2100);
+    expect_abort(free_moved, NULL, "pamalloc: free(): double free: 0x");
 }
 
 // ---- wrong ones
@@ -92,7 +113,7 @@ static void check_wrong(void) {
     struct wrong wrongs[] = {
         { 100, 113, 0 },         { 100, 96, 0 },   { 100, 0, 0 },       { 100, SIZE_MAX, 0 },
         { 100, PTRDIFF_MAX, 0 }, { 0, 1, 0 },      { 1, 0, 0 },         { 16, 17, 0 },
-        { 1000, 1025, 0 },       { 1000, 960, 0 }, { 1000, 100000, 0 }, { 32768, 32769, 0 },
+        { 1000, 1025, 0 },       { 1000, 700, 0 }, { 1000, 100000, 0 }, { 32768, 32769, 0 },
         { 100000, 100, 0 },      { 100, 200, 64 }, { 100, 64, 64 },     { 100, SIZE_MAX, 64 },
         { 4096, 0, 0 },
     };
@@ -123,6 +144,12 @@ static void check_wrong_alignment(void) {
         expect_abort(give_misaligned, &alignments[i],
                      "pamalloc: free_aligned_sized(): wrong size: 0x");
     }
+}
+
+// Rounded up it would be nothing at all.
+static void give_endless(void *argument) {
+    (void)argument;
+    give(call.malloc(0), 64, SIZE_MAX - 3);
 }
 
 static void give_twice(void *argument) {
@@ -195,8 +222,10 @@ int main(void) {
     check_plain();
     check_aligned();
     check_resized();
+    check_moved();
     check_wrong();
     check_wrong_alignment();
+    expect_abort(give_endless, NULL, "pamalloc: free_aligned_sized(): wrong size: 0x");
     expect_abort(give_twice, NULL, "pamalloc: free_sized(): double free: 0x");
     check_operators();
     struct child_end end = run_child(free_what_stayed, NULL, 20);

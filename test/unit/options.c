@@ -163,7 +163,7 @@ static void check_table(void) {
         const struct known *option = &known[i];
         CHECK(option->initial >= option->kind.least && option->initial <= option->kind.greatest);
         // A line of help, and of the manual page's table, is one line on a terminal.
-        CHECK(strlen(option->sentence) > 10 && strlen(option->sentence) <= 60);
+        CHECK(strlen(option->sentence) > 10 && strlen(option->sentence) <= 64);
         CHECK(strlen(option->name) <= PMA_NAME_MAX);
         CHECK(option->kind.type != KIND_FLAG ||
               (option->kind.least == 0 && option->kind.greatest == 1));
@@ -316,6 +316,39 @@ static void check_long_text(void) {
     memset(text, ',', sizeof(text) - 1);
     memcpy(text + 50000, "seed=4", 6);
     check_trial((struct trial){ text, "seed", 4, NULL, NULL, NULL, 0 });
+}
+
+static void read_noise(void *argument) {
+    static const char *const pieces[] = { "seed",  "=", "0x",   "7",     ",",    "\n",     "#",
+                                          "sized", " ", "\t",   "\377",  "K",    "strict", "|",
+                                          "stats", "-", "real", "seeed", "\001", "==",     ",," };
+    struct dice *dice = argument;
+    char text[400];
+    for (size_t round = 0; round < 500; round++) {
+        text[0] = '\0';
+        for (size_t i = dice_below(dice, 40); i > 0; i--) {
+            strcat(text, pieces[dice_below(dice, sizeof(pieces) / sizeof(pieces[0]))]);
+        }
+        REQUIRE(setenv("PAMALLOC_OPTIONS", text, 1) == 0);
+        pma_options_init();
+        CHECK(pma_options.sized <= SIZED_STRICT && pma_options.stats <= 1);
+    }
+}
+
+// Whatever stands there, each complaint is a whole line that a terminal can show.
+static void check_noise(void) {
+    struct dice dice = { test_seed() };
+    struct child_end end = run_child(read_noise, &dice, 20);
+    expect_exit(&end, 0, "noise");
+    CHECK_EQ(end.length, sizeof(end.text) - 1);
+    char *line = end.text;
+    for (char *newline; (newline = strchr(line, '\n')) != NULL; line = newline + 1) {
+        CHECK_SAY(strncmp(line, "pamalloc: PAMALLOC_OPTIONS: ", 28) == 0, "%.*s",
+                  (int)(newline - line), line);
+        for (const char *letter = line; letter < newline; letter++) {
+            CHECK(*letter >= ' ' && *letter <= '~');
+        }
+    }
 }
 
 // ---- places
@@ -504,6 +537,7 @@ int main(void) {
     check_bounds();
     check_texts();
     check_long_text();
+    check_noise();
     check_places();
     check_files();
     check_odd_files();
