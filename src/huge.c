@@ -247,6 +247,7 @@ static struct run *take_mapped(size_t bytes, size_t alignment) {
         descriptor_give(run);
         return NULL;
     }
+    pma_os_invite_huge_pages(start, bytes);
     run->start = (uintptr_t)start;
     run->mapped = bytes;
     run->zero = true;

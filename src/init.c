@@ -25,6 +25,7 @@ static void start(void) {
     pma_os_init();
     sanitizer_give_way();
     pma_options_init();
+    pma_os_set_huge_pages((enum huge_pages)pma_options.thp);
     unsigned processors = pma_os_processors();
     pma_lock_know_processors(processors);
     unsigned nshards = (unsigned)size_min(processors, PMA_SHARDS_MAX);

@@ -50,6 +50,7 @@ unsigned pma_page_shift;
 static size_t kernel_page;
 
 static uint32_t purge_answer; // atomic; an enum purge_answer, const after the first purge
+static uint32_t huge_pages;   // an enum huge_pages; const after init
 static uint64_t fail_calls;   // atomic; calls so far that could fail, in the test build
 static uint64_t fail_call;    // atomic; the number of the call that is to fail, 0: none
 static uint32_t fail_forever; // atomic; and all after it
@@ -127,6 +128,27 @@ static char addresses;
 #define addresses_come() (void)0
 #endif
 
+static bool advise(void *start, size_t size, int advice) {
+    return !is_error(enter(SYS_madvise, (long)start, (long)size, advice, 0, 0, 0));
+}
+
+static void huge_pages_refuse(void *start, size_t size) {
+    if (unlikely(huge_pages == HUGE_PAGES_NEVER)) {
+        advise(start, size, MADV_NOHUGEPAGE);
+    }
+}
+
+void pma_os_set_huge_pages(enum huge_pages choice) {
+    huge_pages = choice;
+}
+
+// 2 MiB is the usual size of one; where it is larger, the advice does no harm.
+void pma_os_invite_huge_pages(void *start, size_t size) {
+    if (unlikely(huge_pages == HUGE_PAGES_ADVISE) && size >= (size_t)2 << 20) {
+        advise(start, size, MADV_HUGEPAGE);
+    }
+}
+
 static bool unmap(uintptr_t start, size_t size) {
     addresses_leave();
     return size == 0 || !is_error(enter(SYS_munmap, (long)start, (long)size, 0, 0, 0, 0));
@@ -181,7 +203,11 @@ static void *map_new(void *hint, size_t size, int protection) {
     if (fails()) {
         return NULL;
     }
-    return hint == NULL ? map_anywhere(size, protection) : map_at(hint, size, protection);
+    void *start = hint == NULL ? map_anywhere(size, protection) : map_at(hint, size, protection);
+    if (start != NULL && (protection & PROT_WRITE) != 0) {
+        huge_pages_refuse(start, size);
+    }
+    return start;
 }
 
 void *pma_os_reserve(void *hint, size_t size) {
@@ -220,12 +246,12 @@ static bool protect(void *start, size_t size, int protection) {
     return !is_error(enter(SYS_mprotect, (long)start, (long)size, protection, 0, 0, 0));
 }
 
-static bool advise(void *start, size_t size, int advice) {
-    return !is_error(enter(SYS_madvise, (long)start, (long)size, advice, 0, 0, 0));
-}
-
 bool pma_os_commit(void *start, size_t size) {
-    return !fails() && protect(start, size, PROT_READ | PROT_WRITE);
+    if (fails() || !protect(start, size, PROT_READ | PROT_WRITE)) {
+        return false;
+    }
+    huge_pages_refuse(start, size);
+    return true;
 }
 
 bool pma_os_protect(void *start, size_t size) {

@@ -44,6 +44,21 @@ bool pma_os_overwrite(uint64_t *target, const void *source, size_t size);
 // Drops the pages and makes the range PROT_NONE again, not charged.
 bool pma_os_decommit(void *start, size_t size);
 
+// What is done about transparent huge pages, in the words and the order of the option thp. Set once
+// by init, before anything is mapped that could hold one.
+//
+//   LEAVE   nothing: the system's setting rules
+//   NEVER   all that becomes writable is kept from them. By advice and not by prctl, which would
+//           rule over the program's own mappings too, and over what it executes
+//   ADVISE  huge blocks invite them: each has a mapping of its own, so all of it goes back at once.
+//           The page heap gives back single pages, which would tear huge pages apart, and the kernel
+//           would fill the holes again
+enum huge_pages { HUGE_PAGES_LEAVE, HUGE_PAGES_NEVER, HUGE_PAGES_ADVISE };
+void pma_os_set_huge_pages(enum huge_pages choice);
+
+// A mapping for one block; advice for it, if that is the choice and it can hold a huge page.
+void pma_os_invite_huge_pages(void *start, size_t size);
+
 // Drops the pages; they stay readable and writable. True only if they read as zero from now on.
 bool pma_os_purge(void *start, size_t size);
 

@@ -17,6 +17,7 @@ api_programs = \
 	test/api/early \
 	test/api/errno_kept \
 	test/api/fortified \
+	test/api/huge_pages \
 	test/api/late \
 	test/api/libc_blocks \
 	test/api/limits_usable \
