@@ -17,22 +17,25 @@ static size_t pages_for(size_t size) {
 
 // ---- the run cache
 
+// The first run of this length from a drawn place on.
 static struct run *cache_take(struct run_cache *cache, size_t npages, struct stream *stream) {
     if (cache->bytes < npages << pma_page_shift) {
         return NULL;
     }
-    unsigned from = stream_nibble(stream);
+    unsigned found = 0;
     for (unsigned i = 0; i < PMA_CACHE_RUNS; i++) {
-        struct run **place = &cache->runs[(from + i) % PMA_CACHE_RUNS];
-        struct run *run = *place;
-        if (run != NULL && run->npages == npages) {
-            *place = NULL;
-            cache->is_used = true;
-            cache->bytes -= bytes_of(run);
-            return run;
-        }
+        found |= (unsigned)(cache->lengths[i] == npages) << i;
     }
-    return NULL;
+    if (found == 0) {
+        return NULL;
+    }
+    unsigned from = stream_nibble(stream);
+    unsigned turned = found >> from | found << (PMA_CACHE_RUNS - from);
+    unsigned place = (from + bits_lowest(turned)) % PMA_CACHE_RUNS;
+    cache->lengths[place] = 0;
+    cache->is_used = true;
+    cache->bytes -= npages << pma_page_shift;
+    return cache->runs[place];
 }
 
 static void run_leave(struct run *run) {
@@ -41,11 +44,10 @@ static void run_leave(struct run *run) {
 }
 
 static void cache_evict(struct run_cache *cache, unsigned place) {
-    struct run *run = cache->runs[place];
-    if (run != NULL) {
-        cache->runs[place] = NULL;
-        cache->bytes -= bytes_of(run);
-        run_leave(run);
+    if (cache->lengths[place] != 0) {
+        cache->bytes -= (size_t)cache->lengths[place] << pma_page_shift;
+        cache->lengths[place] = 0;
+        run_leave(cache->runs[place]);
     }
 }
 
@@ -62,7 +64,7 @@ static void cache_give(struct run_cache *cache, struct run *run, struct stream *
         return;
     }
     unsigned place = stream_nibble(stream);
-    for (unsigned i = 0; i < PMA_CACHE_RUNS && cache->runs[place] != NULL; i++) {
+    for (unsigned i = 0; i < PMA_CACHE_RUNS && cache->lengths[place] != 0; i++) {
         place = (place + 1) % PMA_CACHE_RUNS;
     }
     cache_evict(cache, place);
@@ -70,6 +72,7 @@ static void cache_give(struct run_cache *cache, struct run *run, struct stream *
         cache_evict(cache, (place + i) % PMA_CACHE_RUNS);
     }
     cache->runs[place] = run;
+    cache->lengths[place] = run->npages;
     cache->is_used = true;
     cache->bytes += bytes;
 }
@@ -132,12 +135,15 @@ static bool large_resize(struct run *run, size_t size) {
     size_t offset = run->base - run->start;
     size_t npages = pages_for(offset + size);
     size_t old_bytes = bytes_of(run);
+    if (npages == run->npages) {
+        return true;
+    }
     if (npages > run->npages) {
         if (!pma_pageheap_extend(run, npages)) {
             return false;
         }
         pma_pagemap_set_ends(run->start, old_bytes, NULL);
-    } else if (npages < run->npages) {
+    } else {
         pma_pagemap_set_ends(run->start, old_bytes, NULL);
         pma_pageheap_shorten(run, npages);
     }

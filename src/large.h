@@ -15,10 +15,11 @@
 // Recently freed runs, to be used again without a lock. Which one is taken and which one makes
 // place is drawn.
 struct run_cache {
-    struct run *runs[PMA_CACHE_RUNS]; // NULL: an empty place
-    size_t bytes;                     // all of them together, at most limit
-    bool is_used;                     // since this was last set to false
-    size_t limit;                     // grows with use from PMA_CACHE_MIN to PMA_CACHE_MAX
+    uint32_t lengths[PMA_CACHE_RUNS]; // pages of each, 0: an empty place
+    struct run *runs[PMA_CACHE_RUNS];
+    size_t bytes; // all of them together, at most limit
+    bool is_used; // since this was last set to false
+    size_t limit; // grows with use from PMA_CACHE_MIN to PMA_CACHE_MAX
 };
 
 // What large blocks need of their arena.

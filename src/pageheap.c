@@ -15,12 +15,12 @@ void pma_pageheap_init(unsigned nshards) {
     }
 }
 
-void pma_pageheap_count(ptrdiff_t live, ptrdiff_t dirty) {
+void pma_pageheap_count(ptrdiff_t live, ptrdiff_t cached) {
     if (live != 0) {
         __atomic_fetch_add(&pma_pageheap.live, (size_t)live, __ATOMIC_RELAXED);
     }
-    if (dirty != 0) {
-        __atomic_fetch_add(&pma_pageheap.dirty, (size_t)dirty, __ATOMIC_RELAXED);
+    if (cached != 0) {
+        __atomic_fetch_add(&pma_pageheap.cached, (size_t)cached, __ATOMIC_RELAXED);
     }
 }
 

@@ -38,7 +38,7 @@ void pma_pageheap_give_run(struct run *run);
 bool pma_pageheap_extend(struct run *run, size_t npages);
 void pma_pageheap_shorten(struct run *run, size_t npages);
 
-// Counts bytes that come alive or die, and dirty ones, outside the shards: huge blocks.
-void pma_pageheap_count(ptrdiff_t live, ptrdiff_t dirty);
+// Counts bytes that come alive or die, and cached ones, outside the shards: huge blocks.
+void pma_pageheap_count(ptrdiff_t live, ptrdiff_t cached);
 
 #endif

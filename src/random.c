@@ -227,20 +227,3 @@ PMA_SLOW void pma_stream_refill(struct stream *stream) {
     stream->counter = 0;
     stream->left = (PMA_STREAM_DRAWS - KEY_DRAWS) >> PMA_BENCH_BYTE_DRAWS;
 }
-
-// As many nibbles as n - 1 has, and again if they lie above the largest multiple of n, where the
-// rest of a division would not be even.
-size_t pma_stream_below(struct stream *stream, size_t n) {
-    unsigned nibbles = (log2_up(n) + 3) / 4;
-    size_t most = nibbles == 2 * sizeof(size_t) ? SIZE_MAX : ((size_t)1 << 4 * nibbles) - 1;
-    size_t uneven = (most % n + 1) % n;
-    for (;;) {
-        size_t drawn = 0;
-        for (unsigned i = 0; i < nibbles; i++) {
-            drawn = drawn << 4 | stream_nibble(stream);
-        }
-        if (drawn <= most - uneven) {
-            return drawn % n;
-        }
-    }
-}

@@ -35,7 +35,8 @@ struct pageheap {
     struct shard shards[PMA_SHARDS_MAX];
     unsigned nshards;                   // const after init
     size_t live PMA_ALIGNED(PMA_APART); // atomic; bytes handed out, all shards and huge blocks
-    size_t dirty;                       // atomic; free bytes with old contents, huge ones included
+    size_t dirty;                       // atomic; free bytes with old contents
+    size_t cached;                      // atomic; the same in the cache of huge blocks
     size_t clean;                       // atomic; free bytes that are zero and writable
 };
 

@@ -156,8 +156,10 @@ PMA_INLINE bool is_user_address(uintptr_t address) {
 #define PMA_CACHE_RUNS 16
 #define PMA_CACHE_MIN ((size_t)1 << 16)
 #define PMA_CACHE_MAX ((size_t)1 << 21)
-// Huge blocks kept for reuse, within the limit for dirty memory.
+// Huge blocks kept for reuse, and which fraction of what is live they may be, if that is more than
+// PMA_DIRTY_MIN.
 #define PMA_HUGE_CACHE 16
+#define PMA_HUGE_FRACTION 4
 
 // ---- entropy
 

@@ -44,7 +44,8 @@ static void check_cache(void) {
     size_t bytes = 0;
     for (size_t i = 0; i < PMA_CACHE_RUNS; i++) {
         struct run *run = cache.runs[i];
-        if (run != NULL) {
+        if (cache.lengths[i] != 0) {
+            CHECK_EQ(cache.lengths[i], run->npages);
             bytes += run_bytes(run);
             CHECK_EQ(run_kind(run), RUN_CACHED);
             CHECK(pagemap_find(run->start) == run);

@@ -292,15 +292,15 @@ static void check_extend(void) {
 
 static void check_count(void) {
     size_t bytes = pma_pageheap.live;
-    size_t dirty = pma_pageheap.dirty;
+    size_t cached = pma_pageheap.cached;
     pma_pageheap_count(4096, 0);
     pma_pageheap_count(-96, 100);
     pma_pageheap_count(0, -30);
     CHECK_EQ(pma_pageheap.live, bytes + 4000);
-    CHECK_EQ(pma_pageheap.dirty, dirty + 70);
+    CHECK_EQ(pma_pageheap.cached, cached + 70);
     pma_pageheap_count(-4000, -70);
     CHECK_EQ(pma_pageheap.live, bytes);
-    CHECK_EQ(pma_pageheap.dirty, dirty);
+    CHECK_EQ(pma_pageheap.cached, cached);
 }
 
 // ---- thrift

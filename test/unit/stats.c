@@ -28,9 +28,9 @@ static struct stats collect(void) {
 // Every page is somewhere: what the page heap counts as live or dirty is in slabs, blocks, caches
 // and free runs.
 static void check_whole(const struct stats *stats) {
-    CHECK_EQ(pma_pageheap.live + pma_pageheap.dirty, stats->slab_bytes + stats->large_bytes +
-                                                         stats->huge_bytes + stats->cached_bytes +
-                                                         stats->dirty_bytes);
+    CHECK_EQ(pma_pageheap.live + pma_pageheap.dirty + pma_pageheap.cached,
+             stats->slab_bytes + stats->large_bytes + stats->huge_bytes + stats->cached_bytes +
+                 stats->dirty_bytes);
     CHECK_EQ(pma_pageheap.clean, stats->clean_bytes);
     CHECK_EQ(stats->committed + stats->closed_bytes, pma_region_committed());
     CHECK_EQ(stats->meta, pma_meta_committed());
