@@ -34,31 +34,38 @@ static void *malloc_refill(size_t size, struct arena *arena, struct bin *bin);
 static void *malloc_medium(size_t size);
 static void free_slow(void *block, const char *call);
 
+// Takes a slot if the window has one and there is a draw.
+PMA_INLINE bool slot_take_fast(struct arena *arena, struct bin *bin, void **slot) {
+    if (likely(bin->window != 0)) {
+        struct stream *stream = arena->stream;
+        size_t left;
+        if (likely(!__builtin_sub_overflow(stream->left, 1, &left))) {
+            stream->left = left;
+            *slot = bin_take(bin, stream->draws[left]);
+            return true;
+        }
+    }
+    return false;
+}
+
 PMA_HOT void *PMA_NAME(malloc)(size_t size) {
     struct arena *arena = pma_self;
     if (likely(size <= PMA_FINE_MAX)) {
         struct bin *bin = arena->small[(size + 15) / 16];
-        if (likely(bin->window != 0)) {
-            struct stream *stream = arena->stream;
-            size_t left;
-            if (likely(!__builtin_sub_overflow(stream->left, 1, &left))) {
-                stream->left = left;
-                return bin_take(bin, stream->draws[left]);
-            }
-        }
-        return malloc_refill(size, arena, bin);
+        void *slot;
+        return likely(slot_take_fast(arena, bin, &slot)) ? slot : malloc_refill(size, arena, bin);
     }
     return malloc_medium(size);
 }
 
 PMA_INLINE void free_fast(void *block, const char *call) {
     uintptr_t address = (uintptr_t)block;
-    struct run *run = pagemap_find(address);
+    struct run *run = pagemap_look(address);
     struct arena *arena = pma_self;
-    if (likely(run != NULL) && likely(run->owner == arena)) {
+    if (likely(run->owner == arena)) {
         struct position position = slab_position(run, address);
         if (likely(position.exact)) {
-            uint64_t *word = &slab_of(run)->live[position.index / 64];
+            uint64_t *word = slab_word(slab_of(run), position.index);
             uint64_t live = *word;
             if (likely(bits_test_clear(&live, position.index))) {
                 __atomic_store_n(word, live, __ATOMIC_RELAXED);
@@ -194,7 +201,7 @@ PMA_SLOW static void *malloc_rare(size_t size) {
 
 PMA_SLOW static void *malloc_refill_far(size_t size, struct arena *arena, struct bin *bin) {
     arena->busy = 1;
-    bool is_filled = pma_arena_refill(arena, bin);
+    bool is_filled = pma_arena_refill_elsewhere(arena, bin);
     arena->busy = 0;
     // A refill that takes a run may have drawn, so this looks whether there is a draw.
     return likely(is_filled) ? bin_take(bin, stream_rotation(arena->stream)) : malloc_rare(size);
@@ -366,13 +373,47 @@ size_t pma_alloc_usable(const char *call, const void *block) {
 // ---- more ways to ask
 
 // Memory that the kernel zeroed is not cleared again: runs, and slots of a page and more.
-void *pma_alloc_zeroed(size_t size) {
+PMA_SLOW static void *zeroed_slow(size_t size) {
     bool zero = false;
     void *block = size <= PMA_FINE_MAX ? PMA_NAME(malloc)(size) : take_quiet(size, &zero);
     if (unlikely(block == NULL)) {
         return no_memory();
     }
     return zero ? block : memset(block, 0, size);
+}
+
+// A few stores here are less than a call to memset. They overlap, so that each range of sizes has a fixed
+// number of them; a slot has 16 bytes at least.
+#define SHORT_MAX 128
+
+PMA_INLINE void *zero_short(char *block, size_t size) {
+    typedef uint64_t piece __attribute__((vector_size(16), aligned(1), may_alias));
+    char *end = block + size;
+    *(piece *)block = (piece){ 0, 0 };
+    if (size > 16) {
+        *(piece *)(end - 16) = (piece){ 0, 0 };
+        if (size > 32) {
+            *(piece *)(block + 16) = (piece){ 0, 0 };
+            *(piece *)(end - 32) = (piece){ 0, 0 };
+            if (unlikely(size > 64)) {
+                *(piece *)(block + 32) = (piece){ 0, 0 };
+                *(piece *)(block + 48) = (piece){ 0, 0 };
+                *(piece *)(end - 64) = (piece){ 0, 0 };
+                *(piece *)(end - 48) = (piece){ 0, 0 };
+            }
+        }
+    }
+    return block;
+}
+
+PMA_HOT void *pma_alloc_zeroed(size_t size) {
+    struct arena *arena = pma_self;
+    void *slot;
+    if (likely(size <= PMA_FINE_MAX) &&
+        likely(slot_take_fast(arena, arena->small[(size + 15) / 16], &slot))) {
+        return size <= SHORT_MAX ? zero_short(slot, size) : memset(slot, 0, size);
+    }
+    return zeroed_slow(size);
 }
 
 // Slots start at multiples of their size from a page's start: with a size that is a multiple of the

@@ -301,15 +301,8 @@ static bool refill_wider(struct arena *arena, struct bin *bin, struct slab *slab
     return true;
 }
 
-// All words of the current slab that had room were used: look again, or leave it.
-bool pma_arena_refill(struct arena *arena, struct bin *bin) {
+bool pma_arena_refill_elsewhere(struct arena *arena, struct bin *bin) {
     struct slab *slab = bin->current;
-    if (slab == NULL) {
-        return refill_from_other_slab(arena, bin);
-    }
-    if (bin_refill(bin, slab)) {
-        return true;
-    }
     if (is_outgrown(bin, slab) && refill_wider(arena, bin, slab)) {
         return true;
     }
@@ -322,6 +315,14 @@ bool pma_arena_refill(struct arena *arena, struct bin *bin) {
     bin->current = NULL;
     slab_detach(arena, slab);
     return refill_from_other_slab(arena, bin);
+}
+
+bool pma_arena_refill(struct arena *arena, struct bin *bin) {
+    struct slab *slab = bin->current;
+    if (slab == NULL) {
+        return refill_from_other_slab(arena, bin);
+    }
+    return bin_refill(bin, slab) || pma_arena_refill_elsewhere(arena, bin);
 }
 
 // ---- frees

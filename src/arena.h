@@ -92,9 +92,9 @@ PMA_INLINE struct bin *slab_bin(const struct slab *slab) {
 PMA_INLINE void *bin_take(struct bin *bin, unsigned rotation) {
     uint64_t window = bin->window;
     unsigned bit = (bits_lowest(bits_rotate_right(window, rotation)) + rotation) & 63;
-    bits_test_clear(&window, bit);
-    bin->window = window;
-    __atomic_store_n(bin->live, bits_set(*bin->live, bit), __ATOMIC_RELAXED);
+    uint64_t taken = bits_set(0, bit);
+    bits_flip(&bin->window, taken);
+    bits_add(bin->live, taken);
     return (void *)(bin->base + (uintptr_t)bit * bin->unit);
 }
 
@@ -164,6 +164,10 @@ void pma_arena_init(struct arena *arena, struct stream *stream, unsigned number,
 // Fills the window of a bin: from the same word, the same slab, the next slab with room, the inbox,
 // or a new slab. False: no memory.
 bool pma_arena_refill(struct arena *arena, struct bin *bin);
+
+// The same when bin_refill found nothing: all words of the current slab that had room were used. Looks
+// at them again, or leaves the slab.
+bool pma_arena_refill_elsewhere(struct arena *arena, struct bin *bin);
 
 // A slab's count reached 0 by a free of the owner: it has room again, or it is empty.
 PMA_SLOW void pma_arena_notice(struct arena *arena, struct slab *slab);

@@ -108,6 +108,25 @@ PMA_INLINE uint64_t bits_set(uint64_t word, uint64_t bit) {
 #endif
 }
 
+// Sets bits of a word in memory that only the calling thread writes, and others may read at any time:
+// one instruction on x86, where the compiler would load and store.
+PMA_INLINE void bits_add(uint64_t *word, uint64_t bits) {
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+    __asm__("orq %1, %0" : "+m"(*word) : "r"(bits) : "cc");
+#else
+    __atomic_store_n(word, *word | bits, __ATOMIC_RELAXED);
+#endif
+}
+
+// Changes bits of a word in memory that only the calling thread knows.
+PMA_INLINE void bits_flip(uint64_t *word, uint64_t bits) {
+#ifdef __x86_64__
+    __asm__("xorq %1, %0" : "+m"(*word) : "r"(bits) : "cc");
+#else
+    *word ^= bits;
+#endif
+}
+
 // The product's high half; the low half goes to *low. Left to itself, gcc 12 keeps the pair in
 // registers that free would have to save, and loads *b into one more.
 PMA_INLINE uint64_t multiply_high(uint64_t a, const uint64_t *b, uint64_t *low) {

@@ -13,7 +13,7 @@ struct lock *pma_pagemap_lock(void) {
     return &pagemap_lock;
 }
 
-#define ENTRIES_BYTES (PMA_LEAF_ENTRIES * sizeof(struct run *))
+#define ENTRIES_BYTES (PMA_LEAF_ENTRIES * sizeof(uintptr_t))
 #define PIECES (ENTRIES_BYTES / PMA_LEAF_PIECE)
 #define PIECE_ENTRIES (PMA_LEAF_ENTRIES / PIECES)
 // How much address space one piece describes.
@@ -26,7 +26,13 @@ _Static_assert(offsetof(struct leaf, next) == ENTRIES_BYTES, "the fields begin a
 // Under the page map's lock. A leaf starts readable and all zero, so that a wild pointer finds
 // nothing in it.
 static struct leaf *leaf_make(size_t top) {
+    uintptr_t skipped = top * ENTRIES_BYTES;
     struct leaf *leaf = pma_os_map_readonly(NULL, ENTRIES_BYTES + pma_page_size);
+    // The one place of 2^47 for which the table would say that there is no leaf.
+    if (unlikely((uintptr_t)leaf == skipped) && leaf != NULL) {
+        leaf = pma_os_map_readonly(NULL, ENTRIES_BYTES + pma_page_size);
+        pma_os_unmap((void *)skipped, ENTRIES_BYTES + pma_page_size);
+    }
     if (leaf == NULL) {
         return NULL;
     }
@@ -37,15 +43,15 @@ static struct leaf *leaf_make(size_t top) {
     leaf->top = top;
     leaf->next = pma_pagemap.newest;
     __atomic_store_n(&pma_pagemap.newest, leaf, __ATOMIC_RELEASE);
-    __atomic_store_n(&pma_pagemap.top[top], leaf, __ATOMIC_RELEASE);
+    __atomic_store_n(&pma_pagemap.top[top], (uintptr_t)leaf - skipped, __ATOMIC_RELEASE);
     return leaf;
 }
 
 static struct leaf *leaf_find_or_make(size_t top) {
-    struct leaf *leaf = __atomic_load_n(&pma_pagemap.top[top], __ATOMIC_ACQUIRE);
+    struct leaf *leaf = pagemap_leaf(top);
     if (leaf == NULL) {
         lock_lock(&pagemap_lock);
-        leaf = pma_pagemap.top[top];
+        leaf = pagemap_leaf(top);
         if (leaf == NULL) {
             leaf = leaf_make(top);
         }
@@ -61,7 +67,7 @@ static uint32_t pieces_mask(size_t first, size_t last) {
 
 static bool pieces_are_ready(size_t top, size_t first, size_t last) {
     uint32_t wanted = pieces_mask(first, last);
-    struct leaf *leaf = __atomic_load_n(&pma_pagemap.top[top], __ATOMIC_ACQUIRE);
+    struct leaf *leaf = pagemap_leaf(top);
     return leaf != NULL && (__atomic_load_n(&leaf->pieces, __ATOMIC_ACQUIRE) & wanted) == wanted;
 }
 
@@ -130,9 +136,9 @@ void pma_pagemap_set_ends(uintptr_t start, size_t size, struct run *run) {
 // The last entry of a leaf at or below a granule.
 static struct run *leaf_find_below(struct leaf *leaf, size_t granule) {
     for (size_t i = granule + 1; i-- > 0;) {
-        struct run *run = __atomic_load_n(&leaf->entries[i], __ATOMIC_RELAXED);
-        if (run != NULL) {
-            return run;
+        uintptr_t entry = __atomic_load_n(&leaf->entries[i], __ATOMIC_RELAXED);
+        if (entry != 0) {
+            return pagemap_run(entry);
         }
     }
     return NULL;
@@ -145,7 +151,7 @@ struct run *pma_pagemap_find_cover(uintptr_t address) {
     }
     size_t granule = pagemap_granule(address);
     for (size_t top = (address >> PMA_LEAF_SHIFT) + 1; top-- > 0; granule = PMA_LEAF_ENTRIES - 1) {
-        struct leaf *leaf = __atomic_load_n(&pma_pagemap.top[top], __ATOMIC_ACQUIRE);
+        struct leaf *leaf = pagemap_leaf(top);
         struct run *run = leaf == NULL ? NULL : leaf_find_below(leaf, granule);
         if (run != NULL) {
             return run;
@@ -164,8 +170,9 @@ static void leaf_walk(struct leaf *leaf, void (*visit)(struct run *run, void *co
             granule += PIECE_ENTRIES - 1;
             continue;
         }
-        struct run *run = __atomic_load_n(&leaf->entries[granule], __ATOMIC_ACQUIRE);
-        if (run != NULL && run->start == start + (granule << PMA_GRANULE_SHIFT)) {
+        uintptr_t entry = __atomic_load_n(&leaf->entries[granule], __ATOMIC_ACQUIRE);
+        struct run *run = pagemap_run(entry);
+        if (entry != 0 && run->start == start + (granule << PMA_GRANULE_SHIFT)) {
             visit(run, context);
         }
     }

@@ -16,7 +16,7 @@
 #define PMA_LEAF_ENTRIES ((size_t)1 << (PMA_LEAF_SHIFT - PMA_GRANULE_SHIFT))
 
 struct leaf {
-    struct run *entries[PMA_LEAF_ENTRIES]; // atomic
+    uintptr_t entries[PMA_LEAF_ENTRIES]; // atomic; the run's distance from pma_pagemap.none
     // On a page of its own, writable from the beginning.
     struct leaf *next; // const; the leaf made before this one
     size_t top;        // const; whose leaf it is
@@ -25,8 +25,12 @@ struct leaf {
 };
 
 struct pagemap {
-    struct leaf *top[PMA_TOP_ENTRIES]; // atomic; leaves are never unmapped
-    struct leaf *newest;               // lock to write, atomic to read; all leaves, by next
+    // The run of an entry that is 0: nobody's. Free compares the owner and need not look for NULL.
+    struct run none;
+    // atomic; where the leaf's first entry would be if it held one for every address from 0 on: so a
+    // look-up needs no remainder. 0: there is no leaf. Leaves are never unmapped.
+    uintptr_t top[PMA_TOP_ENTRIES];
+    struct leaf *newest; // lock to write, atomic to read; all leaves, by next
 };
 
 extern struct pagemap pma_pagemap;
@@ -35,25 +39,58 @@ PMA_INLINE size_t pagemap_granule(uintptr_t address) {
     return address >> PMA_GRANULE_SHIFT & (PMA_LEAF_ENTRIES - 1);
 }
 
-// The run that holds the address, as far as its granule is entered, else NULL. Any value is a valid
-// argument.
-PMA_INLINE struct run *pagemap_find(uintptr_t address) {
+PMA_INLINE struct leaf *pagemap_leaf(size_t top) {
+    uintptr_t from = __atomic_load_n(&pma_pagemap.top[top], __ATOMIC_ACQUIRE);
+    return from == 0 ? NULL : (struct leaf *)(from + top * PMA_LEAF_ENTRIES * sizeof(uintptr_t));
+}
+
+PMA_INLINE uintptr_t *pagemap_entry(uintptr_t from, uintptr_t address) {
+    return (uintptr_t *)(from + (address >> PMA_GRANULE_SHIFT) * sizeof(uintptr_t));
+}
+
+PMA_INLINE struct run *pagemap_run(uintptr_t entry) {
+    return (struct run *)((uintptr_t)&pma_pagemap.none + entry);
+}
+
+// An entry of the first level. On x86 one instruction; the compiler adds the table's offset to the
+// index first.
+PMA_INLINE uintptr_t pagemap_top(size_t top) {
+    uintptr_t from;
+#ifdef __x86_64__
+    __asm__ volatile("movq %c3(%1,%2,8), %0"
+                     : "=r"(from)
+                     : "r"(&pma_pagemap), "r"(top), "i"(offsetof(struct pagemap, top)));
+#else
+    from = __atomic_load_n(&pma_pagemap.top[top], __ATOMIC_RELAXED);
+#endif
+    return from;
+}
+
+// The run that holds the address, as far as its granule is entered, else pma_pagemap.none. Any value is
+// a valid argument.
+PMA_INLINE struct run *pagemap_look(uintptr_t address) {
     size_t top = address >> PMA_LEAF_SHIFT;
     if (unlikely(top >= PMA_TOP_ENTRIES)) {
-        return NULL;
+        return &pma_pagemap.none;
     }
-    struct leaf *leaf = __atomic_load_n(&pma_pagemap.top[top], __ATOMIC_RELAXED);
-    if (unlikely(leaf == NULL)) {
-        return NULL;
+    uintptr_t from = pagemap_top(top);
+    if (unlikely(from == 0)) {
+        return &pma_pagemap.none;
     }
-    return __atomic_load_n(&leaf->entries[pagemap_granule(address)], __ATOMIC_RELAXED);
+    return pagemap_run(__atomic_load_n(pagemap_entry(from, address), __ATOMIC_RELAXED));
+}
+
+// The same, NULL for none.
+PMA_INLINE struct run *pagemap_find(uintptr_t address) {
+    struct run *run = pagemap_look(address);
+    return run == &pma_pagemap.none ? NULL : run;
 }
 
 // Enters one granule. The range was prepared before.
 PMA_INLINE void pagemap_set(uintptr_t address, struct run *run) {
-    struct leaf *leaf =
-        __atomic_load_n(&pma_pagemap.top[address >> PMA_LEAF_SHIFT], __ATOMIC_RELAXED);
-    __atomic_store_n(&leaf->entries[pagemap_granule(address)], run, __ATOMIC_RELEASE);
+    uintptr_t from = __atomic_load_n(&pma_pagemap.top[address >> PMA_LEAF_SHIFT], __ATOMIC_RELAXED);
+    uintptr_t entry = run == NULL ? 0 : (uintptr_t)run - (uintptr_t)&pma_pagemap.none;
+    __atomic_store_n(pagemap_entry(from, address), entry, __ATOMIC_RELEASE);
 }
 
 // Makes the entries of a range writable, and if any is not yet, those of so many bytes more behind it

@@ -233,28 +233,28 @@ static void check_refused(void) {
 // A leaf costs address space; what can be written of it is what was prepared.
 static void check_thrift(void) {
     // The fifth piece of a leaf, and nothing of its neighbours.
-    size_t entries = PMA_LEAF_PIECE / sizeof(struct run *);
+    size_t entries = PMA_LEAF_PIECE / sizeof(uintptr_t);
     uintptr_t start = BORDER + 256 * LEAF_SPAN + 4 * entries * PMA_GRANULE;
     REQUIRE(pma_pagemap_prepare(start, entries * PMA_GRANULE, 0));
-    struct leaf *leaf = pma_pagemap.top[start >> PMA_LEAF_SHIFT];
+    struct leaf *leaf = pagemap_leaf(start >> PMA_LEAF_SHIFT);
     REQUIRE(leaf != NULL);
     CHECK(is_writable(&leaf->entries[4 * entries]));
     CHECK(is_writable(&leaf->entries[5 * entries - 1]));
     CHECK(!is_writable(&leaf->entries[4 * entries - 1]));
     CHECK(!is_writable(&leaf->entries[5 * entries]));
     CHECK(is_writable(&leaf->next));
-    struct run **far = &leaf->entries[PMA_LEAF_ENTRIES - 1];
+    uintptr_t *far = &leaf->entries[PMA_LEAF_ENTRIES - 1];
     CHECK(is_readable(far) && !is_writable(far));
     CHECK_EQ(leaf->top, start >> PMA_LEAF_SHIFT);
 }
 
 // What is prepared ahead lies behind the range or below it, and is none of what is ready anyway.
 static void check_ahead(void) {
-    size_t entries = PMA_LEAF_PIECE / sizeof(struct run *);
+    size_t entries = PMA_LEAF_PIECE / sizeof(uintptr_t);
     size_t span = entries * PMA_GRANULE;
     uintptr_t start = BORDER + 320 * LEAF_SPAN + 8 * span;
     REQUIRE(pma_pagemap_prepare_below(start, span, 2 * span));
-    struct leaf *leaf = pma_pagemap.top[start >> PMA_LEAF_SHIFT];
+    struct leaf *leaf = pagemap_leaf(start >> PMA_LEAF_SHIFT);
     CHECK_EQ(leaf->pieces, 7u << 6);
     CHECK(is_writable(&leaf->entries[6 * entries]) &&
           !is_writable(&leaf->entries[6 * entries - 1]));
