@@ -13,6 +13,7 @@
 #include "fatal.h"
 #include "huge.h"
 #include "init.h"
+#include "judge.h"
 #include "large.h"
 #include "os.h"
 #include "pageheap.h"
@@ -237,79 +238,6 @@ PMA_SLOW static void *malloc_medium(size_t size) {
     return malloc_refill(size, arena, bin);
 }
 
-// ---- judging a pointer
-
-// A block in use, as far as the calling thread can know.
-struct block {
-    struct run *run;
-    uint64_t index; // slabs: the slot's position
-    size_t usable;  // bytes from its address
-};
-
-// The one place that finds out what is wrong with a pointer. It never returns.
-PMA_COLD static _Noreturn void pointer_refuse(const char *call, const void *pointer) {
-    uintptr_t address = (uintptr_t)pointer;
-    struct fatal_block block = { pointer, 0, -1 };
-    if (!is_user_address(address)) {
-        pma_fatal(call, "not a user address", block);
-    }
-    const struct run *run = pagemap_find(address);
-    if (run == NULL) {
-        run = pma_pagemap_find_cover(address);
-    }
-    if (run == NULL) {
-        pma_fatal(call, "not a block of pamalloc", block);
-    }
-    enum run_kind kind = run_kind(run);
-    bool is_block = kind == RUN_HUGE || kind == RUN_LARGE;
-    size_t bytes = is_block || kind == RUN_CACHED ? run->base - run->start + run->size
-                                                  : (size_t)run->npages << pma_page_shift;
-    bool gone = kind == RUN_UNUSED && pagemap_find(address) == run;
-    if (!gone && address - run->start >= bytes) {
-        pma_fatal(call, "not a block of pamalloc", block);
-    }
-    if (address % PMA_SLOT_MIN != 0) {
-        pma_fatal(call, "misaligned pointer", block);
-    }
-    if (kind == RUN_SLAB) {
-        struct position position = slab_position(run, address);
-        uint64_t slot = position.index >> run->shift;
-        block.size = run->size;
-        if (position.exact && slot << run->shift == position.index) {
-            block.slot = (ptrdiff_t)slot;
-            pma_fatal(call, "double free", block);
-        }
-        pma_fatal(call, "pointer into the middle of a block", block);
-    }
-    block.size = gone ? 0 : bytes;
-    if (is_block && address != run->base) {
-        pma_fatal(call, "pointer into the middle of a block", block);
-    }
-    pma_fatal(call, "double free", block);
-}
-
-static struct block block_judge(const char *call, const void *pointer) {
-    uintptr_t address = (uintptr_t)pointer;
-    struct run *run = pagemap_find(address);
-    if (run == NULL) {
-        pointer_refuse(call, pointer);
-    }
-    enum run_kind kind = run_kind(run);
-    if (kind == RUN_SLAB) {
-        struct position position = slab_position(run, address);
-        uint64_t live = slab_live(slab_of(run), position.index / 64);
-        if (!position.exact || (live >> position.index % 64 & 1) == 0) {
-            pointer_refuse(call, pointer);
-        }
-        size_t usable = run->bin == offsetof(struct arena, bins[0]) ? 0 : run->size;
-        return (struct block){ run, position.index, usable };
-    }
-    if ((kind != RUN_LARGE && kind != RUN_HUGE) || run->base != address) {
-        pointer_refuse(call, pointer);
-    }
-    return (struct block){ run, 0, run->size };
-}
-
 // ---- free, the slow half
 
 static void slot_free(const char *call, struct block block, void *pointer) {
@@ -325,7 +253,7 @@ static void slot_free(const char *call, struct block block, void *pointer) {
     }
     enum remote_outcome outcome = pma_remote_free(slab, block.index, &owner->inbox);
     if (unlikely(outcome == REMOTE_NOT_LIVE)) {
-        pointer_refuse(call, pointer);
+        pma_judge_refuse(call, pointer);
     }
     if (outcome == REMOTE_PUSHED) {
         pma_arena_visit(owner);
@@ -345,7 +273,7 @@ static void large_free(const char *call, struct run *run, void *pointer) {
         arena->busy = 0;
     }
     if (!given) {
-        pointer_refuse(call, pointer);
+        pma_judge_refuse(call, pointer);
     }
 }
 
@@ -354,7 +282,7 @@ PMA_SLOW static void free_slow(void *pointer, const char *call) {
     if (pointer == NULL) {
         return;
     }
-    struct block block = block_judge(call, pointer);
+    struct block block = pma_judge_block(call, pointer);
     if (run_kind(block.run) == RUN_SLAB) {
         slot_free(call, block, pointer);
     } else {
@@ -367,7 +295,7 @@ PMA_HOT void pma_alloc_free(const char *call, void *block) {
 }
 
 size_t pma_alloc_usable(const char *call, const void *block) {
-    return block == NULL ? 0 : block_judge(call, block).usable;
+    return block == NULL ? 0 : pma_judge_block(call, block).usable;
 }
 
 // ---- more ways to ask
@@ -487,7 +415,7 @@ PMA_SLOW void *pma_alloc_resized(const char *call, void *pointer, size_t size) {
     if (likely(slot_fits(pointer, size))) {
         return pointer;
     }
-    struct block block = block_judge(call, pointer);
+    struct block block = pma_judge_block(call, pointer);
     if (size > PMA_REQUEST_MAX) {
         return no_memory();
     }

@@ -11,7 +11,7 @@ pam_core_sources = \
 	src/remote.c src/remote.h src/arena.c src/arena.h src/rest.c src/rest.h src/thread.c src/thread.h \
 	src/parse.c src/parse.h src/options.c src/options.h src/options.def src/stats.c src/stats.h \
 	src/sanitizer.h src/init.c src/init.h src/background.c src/background.h \
-	src/verify.c src/verify.h src/report.c src/report.h
+	src/verify.c src/verify.h src/report.c src/report.h src/judge.c src/judge.h
 
 pam_entry_sources = \
 	src/alloc.c src/alloc.h src/sized.c src/sized.h src/checker.h \

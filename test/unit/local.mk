@@ -65,6 +65,7 @@ heap_programs = \
 	test/unit/stats \
 	test/unit/report \
 	test/unit/verify \
+	test/unit/judge \
 	test/unit/alloc \
 	test/unit/malloc \
 	test/unit/extra \
@@ -218,6 +219,12 @@ test_unit_verify_CPPFLAGS = $(UNIT_CPPFLAGS)
 test_unit_verify_CFLAGS = $(UNIT_CFLAGS)
 test_unit_verify_LDFLAGS = $(UNIT_LINK)
 test_unit_verify_LDADD = $(UNIT_LIBS)
+
+test_unit_judge_SOURCES = test/unit/judge.c
+test_unit_judge_CPPFLAGS = $(UNIT_CPPFLAGS)
+test_unit_judge_CFLAGS = $(UNIT_CFLAGS)
+test_unit_judge_LDFLAGS = $(UNIT_LINK)
+test_unit_judge_LDADD = $(UNIT_LIBS)
 
 test_unit_alloc_SOURCES = test/unit/alloc.c
 test_unit_alloc_CPPFLAGS = $(UNIT_CPPFLAGS)
