@@ -66,7 +66,7 @@ int main(void) {
     REQUIRE(pthread_sigmask(SIG_BLOCK, &profile, NULL) == 0);
     struct itimerval timer = { { 0, 1000 }, { 0, 1000 } };
     REQUIRE(setitimer(ITIMER_PROF, &timer, NULL) == 0);
-    for (int i = 0; i < 40 && __atomic_load_n(&taken, __ATOMIC_RELAXED) < SAMPLES; i++) {
+    for (int i = 0; i < 100 && __atomic_load_n(&taken, __ATOMIC_RELAXED) < SAMPLES; i++) {
         (void)usleep(100000);
     }
     struct itimerval off = { { 0, 0 }, { 0, 0 } };
@@ -80,8 +80,8 @@ int main(void) {
     for (int i = 0; i < count; i++) {
         good += leads_to_root(i);
     }
-    // The kernel's timer ticks at 250 Hz or less on some machines.
-    CHECK_SAY(count >= 200, "%d samples", count);
+    // The kernel's timer ticks at 250 Hz or less on some machines, and others may have the processor.
+    CHECK_SAY(count >= 100, "%d samples", count);
     CHECK_SAY(good * 100 >= count * 99, "%d of %d samples lead to the root", good, count);
     return test_end();
 }

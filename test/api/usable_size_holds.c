@@ -59,11 +59,26 @@ static void pages_are_exact(void) {
             call.free(block);
         }
     }
-    // 16 classes per doubling above 256 bytes: at most a sixteenth and the step of 16 is slack.
+    // At least 4 classes per doubling: at most a quarter and the step of 16 is slack.
     for (size_t size = 1; size <= 32768; size += 5) {
         void *block = call.malloc(size);
-        CHECK_AT_MOST(call.malloc_usable_size(block) - size, 16 + size / 16);
+        CHECK_AT_MOST(call.malloc_usable_size(block) - size, 16 + size / 4);
         call.free(block);
+    }
+}
+
+// A program that has much of a size has 16 classes per doubling there.
+static void little_slack_where_there_is_much(size_t size) {
+    enum { MUCH = 4 << 20 };
+    static void *much[MUCH / 128];
+    size_t count = MUCH / size;
+    for (size_t i = 0; i < count; i++) {
+        much[i] = call.malloc(size);
+        REQUIRE(much[i] != NULL);
+    }
+    CHECK_AT_MOST(call.malloc_usable_size(much[count - 1]) - size, 16 + size / 16);
+    for (size_t i = 0; i < count; i++) {
+        call.free(much[i]);
     }
 }
 
@@ -76,5 +91,8 @@ int main(void) {
     write_it_all(16, 64);
     write_it_all(4096, 512);
     pages_are_exact();
+    for (size_t size = 130; size < 32000; size = size * 3 / 2) {
+        little_slack_where_there_is_much(size);
+    }
     return test_end();
 }
