@@ -101,12 +101,13 @@ static bool held_remove(const struct lock *lock) {
 
 // ---- waiting
 
-__thread char pma_lock_self;
+__thread const struct lock *pma_lock_between;
 
 // A signal's handler that calls malloc in the middle of malloc would wait for itself, and all who
 // want the lock would wait with it. So it is told, and ends.
-static void refuse_self(const struct lock *lock) {
-    if (__atomic_load_n(&lock->owner, __ATOMIC_RELAXED) == (uintptr_t)&pma_lock_self) {
+static void refuse_self(const struct lock *lock, const struct lock *outer) {
+    uintptr_t owner = __atomic_load_n(&lock->owner, __ATOMIC_RELAXED);
+    if (owner == (uintptr_t)&pma_lock_between || outer == lock) {
         pma_fatal("malloc", "called inside itself", (struct fatal_block){ NULL, 0, -1 });
     }
 }
@@ -150,9 +151,9 @@ static bool lock_spin(struct lock *lock) {
 // Whoever has slept takes the lock as held with sleepers, and then looks whether there are any left:
 // a wake for nobody costs as much as one for somebody. A thread counts itself before it writes 2: so
 // either its 2 comes after the 1 written here, or its count is seen.
-PMA_SLOW void pma_lock_slow(struct lock *lock) {
+PMA_SLOW void pma_lock_slow(struct lock *lock, const struct lock *outer) {
     refuse_double(lock);
-    refuse_self(lock);
+    refuse_self(lock, outer);
     __atomic_fetch_add(&lock->contended, 1, __ATOMIC_RELAXED);
     if (spinning_helps() && lock_spin(lock)) {
         return;

@@ -40,7 +40,7 @@ struct lock {
 void pma_lock_know_processors(unsigned count);
 
 void pma_lock_init(struct lock *lock, enum lock_rank rank);
-void pma_lock_slow(struct lock *lock);
+void pma_lock_slow(struct lock *lock, const struct lock *outer);
 void pma_unlock_slow(struct lock *lock);
 
 // In a forked child: the lock is free, whoever held it.
@@ -59,38 +59,62 @@ PMA_INLINE void pma_unlock_note(const struct lock *lock) {
 }
 #endif
 
-// Each thread's own; only its address is used.
-extern __thread char pma_lock_self;
+// The lock that the thread is just taking or leaving, when its owner is not written yet or no more: a
+// signal's handler may come then too. Its address names the thread.
+extern __thread const struct lock *pma_lock_between;
+
+PMA_INLINE const struct lock *lock_begin(const struct lock *lock) {
+    const struct lock *outer = pma_lock_between;
+    pma_lock_between = lock;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    return outer;
+}
+
+PMA_INLINE void lock_end(const struct lock *outer) {
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    pma_lock_between = outer;
+}
+
+PMA_INLINE bool lock_take(struct lock *lock) {
+    uint32_t unheld = 0;
+    return __atomic_compare_exchange_n(&lock->state, &unheld, 1, false, __ATOMIC_ACQUIRE,
+                                       __ATOMIC_RELAXED);
+}
 
 PMA_INLINE void lock_own(struct lock *lock) {
-    __atomic_store_n(&lock->owner, (uintptr_t)&pma_lock_self, __ATOMIC_RELAXED);
+    __atomic_store_n(&lock->owner, (uintptr_t)&pma_lock_between, __ATOMIC_RELAXED);
 }
 
 PMA_INLINE bool lock_try(struct lock *lock) {
-    uint32_t unheld = 0;
-    if (!__atomic_compare_exchange_n(&lock->state, &unheld, 1, false, __ATOMIC_ACQUIRE,
-                                     __ATOMIC_RELAXED)) {
-        return false;
+    const struct lock *outer = lock_begin(lock);
+    bool is_taken = lock_take(lock);
+    if (is_taken) {
+        lock_own(lock);
     }
-    lock_own(lock);
-    pma_lock_note(lock);
-    return true;
+    lock_end(outer);
+    if (is_taken) {
+        pma_lock_note(lock);
+    }
+    return is_taken;
 }
 
 PMA_INLINE void lock_lock(struct lock *lock) {
-    uint32_t unheld = 0;
-    if (unlikely(!__atomic_compare_exchange_n(&lock->state, &unheld, 1, false, __ATOMIC_ACQUIRE,
-                                              __ATOMIC_RELAXED))) {
-        pma_lock_slow(lock);
+    const struct lock *outer = lock_begin(lock);
+    if (unlikely(!lock_take(lock))) {
+        pma_lock_slow(lock, outer);
     }
     lock_own(lock);
+    lock_end(outer);
     pma_lock_note(lock);
 }
 
 PMA_INLINE void lock_unlock(struct lock *lock) {
     pma_unlock_note(lock);
+    const struct lock *outer = lock_begin(lock);
     __atomic_store_n(&lock->owner, 0, __ATOMIC_RELAXED);
-    if (unlikely(__atomic_exchange_n(&lock->state, 0, __ATOMIC_RELEASE) == 2)) {
+    bool is_awaited = __atomic_exchange_n(&lock->state, 0, __ATOMIC_RELEASE) == 2;
+    lock_end(outer);
+    if (unlikely(is_awaited)) {
         pma_unlock_slow(lock);
     }
 }
