@@ -2,8 +2,8 @@
 
 bench_programs += bench/engel bench/glibc_simple bench/glibc_thread bench/pagewaste bench/schipper
 
-# These a test needs too (test/stress/instructions.sh).
-bench_checked = bench/measure bench/micro
+# These a test needs too (test/stress/instructions.sh, few_calls.sh, limits.sh).
+bench_checked = bench/measure bench/micro bench/fewcalls bench/limits
 check_PROGRAMS += $(bench_checked)
 
 # Of speed alone.
@@ -32,7 +32,7 @@ bench_schipper_SOURCES = bench/schipper.c bench/bench.h
 bench_schipper_CFLAGS = $(BENCH_CFLAGS)
 
 # What memory costs, and when it comes back.
-bench_programs += bench/comingdown bench/fewcalls bench/hugepages bench/limits bench/stayingdown
+bench_programs += bench/comingdown bench/hugepages bench/stayingdown
 bench_comingdown_SOURCES = bench/comingdown.c bench/bench.h
 bench_comingdown_CFLAGS = $(BENCH_CFLAGS)
 bench_fewcalls_SOURCES = bench/fewcalls.c bench/bench.h

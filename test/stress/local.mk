@@ -29,6 +29,12 @@ if !SANITIZED
 TESTS += test/stress/instructions.sh
 endif
 
+# Of the release build too: programs of bench/ whose figures are bounds.
+dist_check_SCRIPTS += test/stress/few_calls.sh test/stress/limits.sh
+if !SANITIZED
+TESTS += test/stress/few_calls.sh test/stress/limits.sh
+endif
+
 # Under the internal names: counted and refused kernel calls, and the model for the sanitizers.
 private_programs = test/stress/calls test/stress/inject test/stress/model_private
 check_PROGRAMS += $(private_programs)
