@@ -165,4 +165,26 @@ PMA_INLINE unsigned log2_up(size_t n) {
     return n <= 1 ? 0 : bits_highest(n - 1) + 1;
 }
 
+// Makes one value of another, if the byte has that; what was written before is seen by whoever reads
+// the new one. Some ports (riscv64) change whole words only: there the word around the byte is, whose
+// lowest byte comes first.
+PMA_INLINE bool byte_change(uint8_t *byte, uint8_t from, uint8_t to) {
+#if defined(__GCC_HAVE_SYNC_COMPARE_AND_SWAP_1) || !defined(__riscv)
+    return __atomic_compare_exchange_n(byte, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+#else
+    typedef uint32_t __attribute__((may_alias)) any_word;
+    unsigned shift = (unsigned)((uintptr_t)byte & 3) * 8;
+    any_word *word = (any_word *)((uintptr_t)byte & ~(uintptr_t)3);
+    any_word seen = __atomic_load_n(word, __ATOMIC_RELAXED);
+    do {
+        if ((uint8_t)(seen >> shift) != from) {
+            return false;
+        }
+    } while (!__atomic_compare_exchange_n(
+        word, &seen, (seen & ~((uint32_t)0xff << shift)) | (uint32_t)to << shift, false,
+        __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+    return true;
+#endif
+}
+
 #endif

@@ -111,9 +111,7 @@ struct run *pma_large_take(struct large_source source, size_t size, size_t align
 // Whoever changes the kind has freed it; of two threads that free the same block one comes too
 // late.
 static bool kind_change(struct run *run, enum run_kind from, enum run_kind to) {
-    uint8_t kind = (uint8_t)from;
-    return __atomic_compare_exchange_n(&run->kind, &kind, (uint8_t)to, false, __ATOMIC_ACQ_REL,
-                                       __ATOMIC_RELAXED);
+    return byte_change(&run->kind, (uint8_t)from, (uint8_t)to);
 }
 
 bool pma_large_give(struct large_source source, struct run *run) {
