@@ -5,6 +5,11 @@
 
 #include <sys/mman.h>
 
+// A port that has no such flag has no such programs either.
+#ifndef MAP_32BIT
+#define MAP_32BIT 0
+#endif
+
 static uintptr_t lowest = UINTPTR_MAX;
 static uintptr_t highest;
 
