@@ -36,7 +36,7 @@ TESTS += test/stress/few_calls.sh test/stress/limits.sh
 endif
 
 # Under the internal names: counted and refused kernel calls, and the model for the sanitizers.
-private_programs = test/stress/calls test/stress/inject test/stress/model_private
+private_programs = test/stress/calls test/stress/inject test/stress/model_private test/stress/refused_frees
 check_PROGRAMS += $(private_programs)
 
 test_stress_calls_SOURCES = test/stress/calls.c
@@ -50,6 +50,12 @@ test_stress_inject_CPPFLAGS = $(UNIT_CPPFLAGS)
 test_stress_inject_CFLAGS = $(UNIT_CFLAGS)
 test_stress_inject_LDFLAGS = $(UNIT_LINK)
 test_stress_inject_LDADD = $(UNIT_LIBS)
+
+test_stress_refused_frees_SOURCES = test/stress/refused_frees.c
+test_stress_refused_frees_CPPFLAGS = $(UNIT_CPPFLAGS)
+test_stress_refused_frees_CFLAGS = $(UNIT_CFLAGS)
+test_stress_refused_frees_LDFLAGS = $(UNIT_LINK)
+test_stress_refused_frees_LDADD = $(UNIT_LIBS)
 
 test_stress_model_private_SOURCES = test/stress/model.c
 test_stress_model_private_CPPFLAGS = $(UNIT_CPPFLAGS) -DMODEL_PRIVATE=1
