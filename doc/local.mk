@@ -1,6 +1,6 @@
 # The guides, installed beside README.
 
-dist_doc_DATA += doc/compatibility.md doc/design.md doc/hacking.md doc/memory.md
+dist_doc_DATA += doc/compatibility.md doc/design.md doc/hacking.md doc/performance.md doc/memory.md
 
 # The manual pages. pamalloc(7) lists the options of src/options.def, and names the file that configure chose.
 dist_man3_MANS += doc/pamalloc.3
