@@ -104,6 +104,7 @@ PMA_COLD static void relieve(struct arena *arena) {
 PMA_SLOW static void tick(struct arena *arena, uint64_t now) {
     bool is_first = arena->tick_due == 0;
     arena->tick_due = now + PMA_DIRTY_AGE;
+    pma_purge_ticked();
     if (!is_first) {
         pma_arena_tick(arena);
         pma_huge_cache_tick(now);
@@ -111,8 +112,10 @@ PMA_SLOW static void tick(struct arena *arena, uint64_t now) {
     }
 }
 
-PMA_SLOW static void tick_if_due(struct arena *arena) {
+// True for a thread that has not been here for a while: it makes few calls.
+PMA_SLOW static bool tick_if_due(struct arena *arena) {
     uint64_t now = pma_os_time();
+    bool is_quiet = arena->clock_wait == 0 && now - arena->clock_read >= PMA_CLOCK_QUIET;
     if (unlikely(now >= arena->tick_due)) {
         tick(arena, now);
     }
@@ -122,19 +125,25 @@ PMA_SLOW static void tick_if_due(struct arena *arena) {
     arena->clock_wait = is_busy ? (uint32_t)size_min(arena->clock_wait * 2 + 1, PMA_CLOCK_WAIT) : 0;
     arena->clock_skip = arena->clock_wait;
     arena->clock_read = now;
+    return is_quiet;
 }
 
 static void *slot_take(struct arena *arena, struct bin *bin) {
     struct stream *stream = arena->stream;
-    tick_if_due(arena);
+    bool is_quiet = tick_if_due(arena);
     if (stream->left == 0) {
         pma_stream_refill(stream);
         pma_arena_drain(arena);
     }
-    if (bin->window == 0 && unlikely(!pma_arena_refill(arena, bin))) {
-        relieve(arena);
-        if (!pma_arena_refill(arena, bin)) {
-            return NULL;
+    if (bin->window == 0) {
+        if (unlikely(!pma_arena_refill(arena, bin))) {
+            relieve(arena);
+            if (!pma_arena_refill(arena, bin)) {
+                return NULL;
+            }
+        }
+        if (is_quiet) {
+            pma_window_narrow(bin, stream_rotation(stream));
         }
     }
     return bin_take(bin, stream_rotation(stream));
@@ -165,7 +174,7 @@ static void *large_take(size_t size, size_t alignment, bool *zero) {
         return NULL;
     }
     if (unlikely(arena->clock_skip-- == 0)) {
-        tick_if_due(arena);
+        (void)tick_if_due(arena);
     }
     struct run *run = pma_large_take(source_of(arena), size, alignment);
     if (unlikely(run == NULL)) {

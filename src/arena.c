@@ -191,6 +191,15 @@ PMA_COLD _Noreturn void pma_arena_refuse(struct slab *slab, size_t word, uint64_
     pma_fatal("free", "double free", block);
 }
 
+void pma_window_narrow(struct bin *bin, unsigned rotation) {
+    uint64_t kept = bin->window & bits_rotate_right(0xffff, rotation);
+    if (bin->current->run.shift < 2 && kept != 0) {
+        bin->current->fresh |= bin->fresh & ~kept;
+        bin->fresh &= kept;
+        bin->window = kept;
+    }
+}
+
 // ---- the current slab
 
 // No event is wanted of a slab while it is current: its count starts so high that frees cannot

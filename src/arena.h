@@ -158,6 +158,10 @@ PMA_INLINE struct bin *arena_next_used(struct arena *arena, struct bin *bin) {
     return NULL;
 }
 
+// Leaves at most 16 neighbouring bits of a window that was just filled; the rest is found again when
+// the word is looked at next.
+void pma_window_narrow(struct bin *bin, unsigned rotation);
+
 // Sets up an arena in zeroed memory.
 void pma_arena_init(struct arena *arena, struct stream *stream, unsigned number, unsigned shard);
 

@@ -353,7 +353,8 @@ size_t pma_huge_cache_empty(void) {
 
 void pma_huge_cache_tick(uint64_t now) {
     lock_lock(&huge.lock);
-    bool is_stale = huge.cached_bytes > 0 && now - huge.used_at >= PMA_DIRTY_AGE;
+    bool is_stale =
+        (huge.cached_bytes > 0 || huge.stuck != NULL) && now - huge.used_at >= PMA_DIRTY_AGE;
     lock_unlock(&huge.lock);
     if (is_stale) {
         pma_huge_cache_empty();

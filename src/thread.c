@@ -145,6 +145,7 @@ struct arena *pma_arena_enter_bound(void) {
         return arena;
     }
     pma_self = arena;
+    arena->clock_skip = PMA_CLOCK_FIRST;
     if (threads.has_key) {
         pthread_setspecific(threads.key, arena);
         arena->busy = 1;

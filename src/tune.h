@@ -133,6 +133,11 @@ PMA_INLINE bool is_user_address(uintptr_t address) {
 // So many slabs noticed between two refills end that wait.
 #define PMA_CLOCK_STEP 10000000u
 #define PMA_CLOCK_WAIT 255
+// Readings so far apart (nanoseconds) show a thread that makes few calls: it gets 16 slots at a time and
+// not 64, and so looks at the clock in time to give back what it freed a second ago.
+#define PMA_CLOCK_QUIET 150000000u
+// Refills of a new thread until its first reading: many threads do not live as long.
+#define PMA_CLOCK_FIRST 15
 #define PMA_NOTICES 4
 // Runs purged in one batch: the lock is not held meanwhile, so they are out of reach for others.
 #define PMA_PURGE_BATCH 32

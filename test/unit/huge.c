@@ -216,6 +216,18 @@ static void check_cache_tick(void) {
     CHECK(pma_lock_none_held());
 }
 
+// What the kernel would not unmap is tried again in time, by itself.
+static void check_stuck(void) {
+    struct run *run = take(2 * PMA_DIRTY_MIN, 16);
+    uintptr_t start = run->start;
+    pma_os_fail_at(1, true);
+    give(run);
+    pma_os_fail_at(0, false);
+    CHECK(is_readable((void *)start));
+    pma_huge_cache_tick(pma_os_time() + 2 * (uint64_t)PMA_DIRTY_AGE);
+    CHECK(!is_readable((void *)start));
+}
+
 // ---- gone
 
 // A mapping that went back leaves a tombstone where it began, and nothing else.
@@ -494,6 +506,7 @@ int main(void) {
     check_cache_fit();
     check_cache_bound();
     check_cache_tick();
+    check_stuck();
     check_tombstone();
     check_grow_and_shrink();
     check_move();
