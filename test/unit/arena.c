@@ -85,7 +85,7 @@ static void split(void *argument) {
     }
     // Not before there is something to win, and before there is much to lose.
     CHECK(taken * high > (size_t)32 << 10);
-    CHECK_AT_MOST(taken * high, (size_t)512 << 10);
+    CHECK_AT_MOST(taken * high, ((size_t)512 << 10) + 8 * pma_page_size);
     for (size_t size = low + 1; size <= high; size++) {
         CHECK_EQ(bin_size(arena, arena_bin_for(arena, size)), align_up(size, middle));
     }
