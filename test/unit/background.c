@@ -15,7 +15,7 @@
 extern void *pma_malloc(size_t size);
 extern void pma_free(void *block);
 
-enum { BLOCKS = 40000, SIZE = 400 };
+enum { BLOCKS = 25000, SIZE = 400 };
 
 static void *blocks[BLOCKS];
 
@@ -25,7 +25,8 @@ static void sleep_ms(long ms) {
     }
 }
 
-// About 16 MiB of small blocks, all freed: less than what may stay dirty without this thread.
+// About 11 MiB of small blocks, all freed: less than what may stay dirty without this thread, with any size of
+// the page.
 static void fill_and_empty(void) {
     for (size_t i = 0; i < BLOCKS; i++) {
         blocks[i] = pma_malloc(SIZE);
