@@ -17,15 +17,26 @@ static size_t pages_for(size_t size) {
 
 // ---- the run cache
 
+// A bit for each place with a run of this length. Four places at a time: one after the other they take
+// 130 instructions, a quarter of all that a large block costs.
+static unsigned places_of(const struct run_cache *cache, uint32_t npages) {
+    typedef uint32_t four __attribute__((vector_size(16), may_alias));
+    const four *lengths = (const four *)cache->lengths;
+    four bits = { 1, 2, 4, 8 };
+    four found = { 0, 0, 0, 0 };
+    for (unsigned i = 0; i < PMA_CACHE_RUNS / 4; i++) {
+        found |= (four)(lengths[i] == npages) & bits;
+        bits <<= 4;
+    }
+    return found[0] | found[1] | found[2] | found[3];
+}
+
 // The first run of this length from a drawn place on.
 static struct run *cache_take(struct run_cache *cache, size_t npages, struct stream *stream) {
     if (cache->bytes < npages << pma_page_shift) {
         return NULL;
     }
-    unsigned found = 0;
-    for (unsigned i = 0; i < PMA_CACHE_RUNS; i++) {
-        found |= (unsigned)(cache->lengths[i] == npages) << i;
-    }
+    unsigned found = places_of(cache, (uint32_t)npages);
     if (found == 0) {
         return NULL;
     }

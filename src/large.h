@@ -15,7 +15,7 @@
 // Recently freed runs, to be used again without a lock. Which one is taken and which one makes
 // place is drawn.
 struct run_cache {
-    uint32_t lengths[PMA_CACHE_RUNS]; // pages of each, 0: an empty place
+    uint32_t lengths[PMA_CACHE_RUNS] PMA_ALIGNED(16); // pages of each, 0: an empty place
     struct run *runs[PMA_CACHE_RUNS];
     size_t bytes; // all of them together, at most limit
     bool is_used; // since this was last set to false
