@@ -10,6 +10,7 @@
 #include "os.h"
 #include "pageheap.h"
 #include "purge.h"
+#include "sanitizer.h"
 #include "thread.h"
 
 #include <errno.h>
@@ -220,6 +221,10 @@ void pma_background_enable(void) {
 }
 
 __attribute__((constructor)) static void background_start(void) {
+    // The sanitizer's heap is the process's, and it looks at all mappings.
+    if (sanitizer_is_heap()) {
+        return;
+    }
     init_ensure();
     if (pma_options.background != 0) {
         pma_background_enable();

@@ -31,8 +31,6 @@ static void start(void) {
     unsigned nshards = (unsigned)size_min(processors, PMA_SHARDS_MAX);
     pma_pageheap_init(nshards);
     pma_thread_init(nshards);
-    // Without this memory, streams are keyed one by one, and the message knows no seed.
-    pma_random_set_home(pma_meta_take(META_WIPED, PMA_APART, PMA_APART));
     if (pma_options.seed != 0) {
         pma_random_set_seed(pma_options.seed);
         pma_fatal_set_seed(pma_options.seed);

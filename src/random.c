@@ -113,6 +113,10 @@ void pma_random_set_home(uint64_t *home) {
     seed_home = home;
 }
 
+bool pma_random_has_home(void) {
+    return seed_home != NULL;
+}
+
 void pma_random_forget(void) {
     if (seed_home != NULL) {
         __atomic_store_n(seed_home, 0, __ATOMIC_RELAXED);

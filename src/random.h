@@ -33,6 +33,7 @@ PMA_SLOW void pma_stream_refill(struct stream *stream);
 // from the seed and the stream's identity. It is drawn from the kernel when it is needed first, and
 // again in a child, and told to every fatal message.
 void pma_random_set_home(uint64_t *home);
+bool pma_random_has_home(void);
 
 // In a forked child where the kernel cannot wipe: the seed is drawn again.
 void pma_random_forget(void);

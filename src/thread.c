@@ -36,7 +36,18 @@ struct lock *pma_thread_lock(void) {
 
 // ---- arenas
 
+// With the first arena, and not when the library starts: a program that allocates nothing is spared five
+// calls of the kernel. Without this memory, streams are keyed one by one, and messages know no seed.
+static void seed_home_ensure(void) {
+    lock_lock(&threads.lock);
+    if (!pma_random_has_home()) {
+        pma_random_set_home(pma_meta_take(META_WIPED, PMA_APART, PMA_APART));
+    }
+    lock_unlock(&threads.lock);
+}
+
 static struct arena *arena_new(void) {
+    seed_home_ensure();
     struct stream *stream =
         pma_meta_take(META_WIPED, align_up(sizeof(struct stream), PMA_APART), PMA_APART);
     struct arena *arena =

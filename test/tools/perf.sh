@@ -11,7 +11,7 @@ if ! perf record -q -e cpu-clock:u -o "$work/none" true >"$work/output" 2>&1; th
     exit 0
 fi
 LD_PRELOAD=$library timeout 60 perf record -q -e cpu-clock:u -F 2000 --call-graph dwarf,4096 -o "$work/data" \
-    "$work/known" 20000 >"$work/output" 2>&1 || fail "perf record: exit code $?: $(cat "$work/output")"
+    "$work/known" 200000 >"$work/output" 2>&1 || fail "perf record: exit code $?: $(cat "$work/output")"
 perf report -i "$work/data" --stdio --no-children -g none --percent-limit 1 >"$work/report" 2>"$work/output" ||
     fail "perf report: $(cat "$work/output")"
 grep -q 'libpamalloc.*malloc\|libpamalloc.*free' "$work/report" || {
