@@ -28,7 +28,7 @@ static void start(void) {
     pma_os_set_huge_pages((enum huge_pages)pma_options.thp);
     unsigned processors = pma_os_processors();
     pma_lock_know_processors(processors);
-    unsigned nshards = (unsigned)size_min(processors, PMA_SHARDS_MAX);
+    unsigned nshards = (unsigned)size_min(PMA_SHARDS_EACH * (size_t)processors, PMA_SHARDS_MAX);
     pma_pageheap_init(nshards);
     pma_thread_init(nshards);
     if (pma_options.seed != 0) {

@@ -33,7 +33,7 @@ static void judge_counts(const size_t *counts, size_t places, const char *what) 
 
 // ---- a class's first block in an arena: sixteen slots are open
 
-enum { NEW_THREADS = 40, NEW_CLASSES = 30, OPEN = 16 };
+enum { NEW_THREADS = 120, OPEN = 16 };
 
 static size_t first_places[OPEN];
 static size_t first_skipped;
@@ -60,8 +60,9 @@ static pthread_barrier_t all_have_drawn;
 
 // Threads that live at the same time have arenas of their own.
 static void *draw_first_of_each_class(void *unused) {
-    for (size_t i = 0; i < NEW_CLASSES; i++) {
-        draw_first(32 + i * 16);
+    // The sizes that have classes from the beginning and whose first words are of sixteen slots.
+    for (size_t size = 320; size <= 512; size += 64) {
+        draw_first(size);
     }
     (void)pthread_barrier_wait(&all_have_drawn);
     return unused;

@@ -28,7 +28,8 @@ static void check_started(void) {
     CHECK(pma_page_size >= PMA_GRANULE);
     CHECK_EQ((size_t)1 << pma_page_shift, pma_page_size);
     CHECK(pma_pageheap.nshards >= 1 && pma_pageheap.nshards <= PMA_SHARDS_MAX);
-    CHECK(pma_pageheap.nshards <= pma_os_processors() || pma_os_processors() > PMA_SHARDS_MAX);
+    CHECK_EQ(pma_pageheap.nshards,
+             size_min(PMA_SHARDS_EACH * (size_t)pma_os_processors(), PMA_SHARDS_MAX));
     CHECK(pma_lock_none_held());
 }
 

@@ -79,9 +79,9 @@ static void grow(void *argument) {
         return;
     }
     // 5 MiB in steps of 128 KiB, and 80 for each factor e from there to 256 MiB; a step is one call
-    // for the pages, and now and then one for the page map. Shared: 4 of 1 MiB, 4 for each factor e
-    // to 64 MiB, 12 of 16 MiB.
-    size_t most = shared ? 4 + 4 * 3 + 12 + 8 : 40 + 80 * 4 + 20;
+    // for the pages, and now and then one for the page map. Shared: 8 of 1 MiB, 8 for each factor e
+    // to 192 MiB, 3 of 24 MiB.
+    size_t most = shared ? 8 + 8 * 4 + 4 + 8 : 40 + 80 * 4 + 20;
     CHECK_AT_MOST(steps, most);
     CHECK_AT_MOST(pma_os_calls() - calls, 3 * most);
     CHECK(pma_lock_none_held());
