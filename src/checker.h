@@ -7,14 +7,16 @@
 #ifndef PMA_CHECKER_H
 #define PMA_CHECKER_H
 
+#include "alloc.h"
 #include "base.h"
 
-#if PMA_VALGRIND
+#if PMA_VALGRIND && PMA_PUBLIC
 #include <valgrind/valgrind.h>
 #endif
 
 PMA_INLINE bool checker_is_there(void) {
-#if PMA_VALGRIND
+// Under names of our own nothing is taken.
+#if PMA_VALGRIND && PMA_PUBLIC
     return RUNNING_ON_VALGRIND != 0;
 #else
     return false;

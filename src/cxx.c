@@ -107,7 +107,7 @@ static _Noreturn void throw(size_t size, const void *caller) {
 // ---- catching, which C cannot
 
 // The unwinder asks the personality of each frame whether exceptions end there. That of
-// handler_returns answers yes to all but a thread's cancellation, and goes on there by longjmp.
+// call_returns answers yes to all but a thread's cancellation, and goes on there by longjmp.
 struct catcher {
     jmp_buf place;
     void *exception;
@@ -134,15 +134,15 @@ __attribute__((used)) int pma_cxx_personality(int version, int actions, uint64_t
     return CONTINUE;
 }
 
-// Calls the handler and says whether it came back, or threw.
-__attribute__((noinline)) PMA_COLD static bool handler_returns(new_handler handler,
-                                                               const void *caller) {
+// Makes a call and says whether it came back, or threw.
+__attribute__((noinline)) PMA_COLD static bool call_returns(void (*call)(void *), void *argument,
+                                                            const void *caller) {
     struct catcher here;
     struct catcher *volatile outer = catcher;
     if (_setjmp(here.place) == 0) {
         catcher = &here;
         __asm__ volatile(".cfi_personality 0x1b, pma_cxx_personality");
-        handler();
+        call(argument);
         catcher = outer;
         return true;
     }
@@ -155,6 +155,52 @@ __attribute__((noinline)) PMA_COLD static bool handler_returns(new_handler handl
     }
     return false;
 }
+
+static void handler_call(void *argument) {
+    (*(new_handler *)argument)();
+}
+
+// ---- operators of others
+
+// A program may replace some of the operators, as a rule the plain ones alone, and count on the others
+// to lead there, as the C++ library's do: what its new made must not be freed here because its size
+// was told. So each asks whether the name that it stands on is still ours in this process.
+#if PMA_PUBLIC && defined(PIC)
+#define STRING(name) #name
+#define AS(name) STRING(name)
+// Ours by a hidden name, and the process's by the public one. Left to itself the compiler takes two
+// names for two functions, and does not look.
+#define OPERATOR(result, own, now, name, parameters) \
+    result own parameters __attribute__((alias(AS(name)), visibility("hidden"))); \
+    extern result now parameters __asm__(AS(name));
+PMA_INLINE bool is_same(uintptr_t own, uintptr_t now) {
+    __asm__("" : "+r"(own));
+    return likely(own == now);
+}
+#define IS_OURS(own, now) is_same((uintptr_t) & (own), (uintptr_t) & (now))
+OPERATOR(void *, pma_own_new, now_new, _Znwm, (size_t size))
+OPERATOR(void *, pma_own_new_array, now_new_array, _Znam, (size_t size))
+OPERATOR(void *, pma_own_new_aligned, now_new_aligned, _ZnwmSt11align_val_t,
+         (size_t size, size_t alignment))
+OPERATOR(void *, pma_own_new_array_aligned, now_new_array_aligned, _ZnamSt11align_val_t,
+         (size_t size, size_t alignment))
+OPERATOR(void, pma_own_delete, now_delete, _ZdlPv, (void *block))
+OPERATOR(void, pma_own_delete_array, now_delete_array, _ZdaPv, (void *block))
+OPERATOR(void, pma_own_delete_aligned, now_delete_aligned, _ZdlPvSt11align_val_t,
+         (void *block, size_t alignment))
+OPERATOR(void, pma_own_delete_array_aligned, now_delete_array_aligned, _ZdaPvSt11align_val_t,
+         (void *block, size_t alignment))
+#else
+#define IS_OURS(own, now) true
+#define now_new PMA_NAME(_Znwm)
+#define now_new_array PMA_NAME(_Znam)
+#define now_new_aligned PMA_NAME(_ZnwmSt11align_val_t)
+#define now_new_array_aligned PMA_NAME(_ZnamSt11align_val_t)
+#define now_delete PMA_NAME(_ZdlPv)
+#define now_delete_array PMA_NAME(_ZdaPv)
+#define now_delete_aligned PMA_NAME(_ZdlPvSt11align_val_t)
+#define now_delete_array_aligned PMA_NAME(_ZdaPvSt11align_val_t)
+#endif
 
 // ---- new
 
@@ -174,7 +220,7 @@ static void *retry(size_t size, size_t alignment, bool nothrow, const void *call
         }
         if (!nothrow) {
             handler();
-        } else if (!handler_returns(handler, caller)) {
+        } else if (!call_returns(handler_call, &handler, caller)) {
             break;
         }
         block = take(size, alignment);
@@ -207,12 +253,37 @@ PMA_INLINE void *new_nothrow(size_t size, size_t alignment) {
                                  : retry_or_give_up(size, alignment, __builtin_return_address(0));
 }
 
+// What a replaced operator is asked for by one that must not throw.
+struct request {
+    void *(*plain)(size_t size);
+    void *(*aligned)(size_t size, size_t alignment);
+    size_t size;
+    size_t alignment;
+    void *block;
+};
+
+static void request_make(void *argument) {
+    struct request *request = argument;
+    request->block = request->plain != NULL ? request->plain(request->size)
+                                            : request->aligned(request->size, request->alignment);
+}
+
+PMA_COLD static void *request_quietly(struct request request, const void *caller) {
+    return call_returns(request_make, &request, caller) ? request.block : NULL;
+}
+
+#define NEW_IS_OURS IS_OURS(pma_own_new, now_new)
+#define NEW_ARRAY_IS_OURS (NEW_IS_OURS && IS_OURS(pma_own_new_array, now_new_array))
+#define NEW_ALIGNED_IS_OURS IS_OURS(pma_own_new_aligned, now_new_aligned)
+#define NEW_ARRAY_ALIGNED_IS_OURS \
+    (NEW_ALIGNED_IS_OURS && IS_OURS(pma_own_new_array_aligned, now_new_array_aligned))
+
 void *PMA_NAME(_Znwm)(size_t size) {
     return new_throwing(size, PMA_SLOT_MIN);
 }
 
 void *PMA_NAME(_Znam)(size_t size) {
-    return new_throwing(size, PMA_SLOT_MIN);
+    return NEW_IS_OURS ? new_throwing(size, PMA_SLOT_MIN) : now_new(size);
 }
 
 void *PMA_NAME(_ZnwmSt11align_val_t)(size_t size, size_t alignment) {
@@ -220,59 +291,104 @@ void *PMA_NAME(_ZnwmSt11align_val_t)(size_t size, size_t alignment) {
 }
 
 void *PMA_NAME(_ZnamSt11align_val_t)(size_t size, size_t alignment) {
-    return new_throwing(size, alignment);
+    return NEW_ALIGNED_IS_OURS ? new_throwing(size, alignment) : now_new_aligned(size, alignment);
 }
 
 void *PMA_NAME(_ZnwmRKSt9nothrow_t)(size_t size, const struct nothrow *nothrow) {
     (void)nothrow;
+    if (!NEW_IS_OURS) {
+        return request_quietly((struct request){ .plain = now_new, .size = size },
+                               __builtin_return_address(0));
+    }
     return new_nothrow(size, PMA_SLOT_MIN);
 }
 
 void *PMA_NAME(_ZnamRKSt9nothrow_t)(size_t size, const struct nothrow *nothrow) {
     (void)nothrow;
+    if (!NEW_ARRAY_IS_OURS) {
+        return request_quietly((struct request){ .plain = now_new_array, .size = size },
+                               __builtin_return_address(0));
+    }
     return new_nothrow(size, PMA_SLOT_MIN);
 }
 
 void *PMA_NAME(_ZnwmSt11align_val_tRKSt9nothrow_t)(size_t size, size_t alignment,
                                                    const struct nothrow *nothrow) {
     (void)nothrow;
+    if (!NEW_ALIGNED_IS_OURS) {
+        return request_quietly(
+            (struct request){ .aligned = now_new_aligned, .size = size, .alignment = alignment },
+            __builtin_return_address(0));
+    }
     return new_nothrow(size, alignment);
 }
 
 void *PMA_NAME(_ZnamSt11align_val_tRKSt9nothrow_t)(size_t size, size_t alignment,
                                                    const struct nothrow *nothrow) {
     (void)nothrow;
+    if (!NEW_ARRAY_ALIGNED_IS_OURS) {
+        return request_quietly((struct request){ .aligned = now_new_array_aligned,
+                                                 .size = size,
+                                                 .alignment = alignment },
+                               __builtin_return_address(0));
+    }
     return new_nothrow(size, alignment);
 }
 
 // ---- delete: the block's own descriptor knows its size and alignment, and the hints are looked at
 // on request only
 
+#define DELETE_IS_OURS IS_OURS(pma_own_delete, now_delete)
+#define DELETE_ARRAY_IS_OURS (DELETE_IS_OURS && IS_OURS(pma_own_delete_array, now_delete_array))
+#define DELETE_ALIGNED_IS_OURS IS_OURS(pma_own_delete_aligned, now_delete_aligned)
+#define DELETE_ARRAY_ALIGNED_IS_OURS \
+    (DELETE_ALIGNED_IS_OURS && IS_OURS(pma_own_delete_array_aligned, now_delete_array_aligned))
+
 void PMA_NAME(_ZdlPv)(void *block) {
     pma_alloc_free("operator delete", block);
 }
 
 void PMA_NAME(_ZdaPv)(void *block) {
+    if (!DELETE_IS_OURS) {
+        now_delete(block);
+        return;
+    }
     pma_alloc_free("operator delete[]", block);
 }
 
 void PMA_NAME(_ZdlPvm)(void *block, size_t size) {
+    if (!DELETE_IS_OURS) {
+        now_delete(block);
+        return;
+    }
     sized_check("operator delete", block, PMA_SLOT_MIN, size);
     pma_alloc_free("operator delete", block);
 }
 
 void PMA_NAME(_ZdaPvm)(void *block, size_t size) {
+    if (!DELETE_ARRAY_IS_OURS) {
+        now_delete_array(block);
+        return;
+    }
     sized_check("operator delete[]", block, PMA_SLOT_MIN, size);
     pma_alloc_free("operator delete[]", block);
 }
 
 void PMA_NAME(_ZdlPvRKSt9nothrow_t)(void *block, const struct nothrow *nothrow) {
     (void)nothrow;
+    if (!DELETE_IS_OURS) {
+        now_delete(block);
+        return;
+    }
     pma_alloc_free("operator delete", block);
 }
 
 void PMA_NAME(_ZdaPvRKSt9nothrow_t)(void *block, const struct nothrow *nothrow) {
     (void)nothrow;
+    if (!DELETE_ARRAY_IS_OURS) {
+        now_delete_array(block);
+        return;
+    }
     pma_alloc_free("operator delete[]", block);
 }
 
@@ -282,30 +398,47 @@ void PMA_NAME(_ZdlPvSt11align_val_t)(void *block, size_t alignment) {
 }
 
 void PMA_NAME(_ZdaPvSt11align_val_t)(void *block, size_t alignment) {
-    (void)alignment;
+    if (!DELETE_ALIGNED_IS_OURS) {
+        now_delete_aligned(block, alignment);
+        return;
+    }
     pma_alloc_free("operator delete[]", block);
 }
 
 void PMA_NAME(_ZdlPvSt11align_val_tRKSt9nothrow_t)(void *block, size_t alignment,
                                                    const struct nothrow *nothrow) {
-    (void)alignment;
     (void)nothrow;
+    if (!DELETE_ALIGNED_IS_OURS) {
+        now_delete_aligned(block, alignment);
+        return;
+    }
     pma_alloc_free("operator delete", block);
 }
 
 void PMA_NAME(_ZdaPvSt11align_val_tRKSt9nothrow_t)(void *block, size_t alignment,
                                                    const struct nothrow *nothrow) {
-    (void)alignment;
     (void)nothrow;
+    if (!DELETE_ARRAY_ALIGNED_IS_OURS) {
+        now_delete_array_aligned(block, alignment);
+        return;
+    }
     pma_alloc_free("operator delete[]", block);
 }
 
 void PMA_NAME(_ZdlPvmSt11align_val_t)(void *block, size_t size, size_t alignment) {
+    if (!DELETE_ALIGNED_IS_OURS) {
+        now_delete_aligned(block, alignment);
+        return;
+    }
     sized_check("operator delete", block, alignment, size);
     pma_alloc_free("operator delete", block);
 }
 
 void PMA_NAME(_ZdaPvmSt11align_val_t)(void *block, size_t size, size_t alignment) {
+    if (!DELETE_ARRAY_ALIGNED_IS_OURS) {
+        now_delete_array_aligned(block, alignment);
+        return;
+    }
     sized_check("operator delete[]", block, alignment, size);
     pma_alloc_free("operator delete[]", block);
 }

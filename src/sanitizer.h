@@ -13,6 +13,13 @@
 
 #include <stdlib.h>
 
+// In a build with a sanitizer the heap has names of its own, and it is what is looked at.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZER_TESTS_US 1
+#else
+#define SANITIZER_TESTS_US 0
+#endif
+
 extern void *sanitizer_malloc(size_t size) __asm__("__interceptor_malloc") __attribute__((weak));
 extern void asan_init(void) __asm__("__asan_init") __attribute__((weak));
 extern void tsan_init(void) __asm__("__tsan_init") __attribute__((weak));
@@ -26,12 +33,17 @@ PMA_COLD static void sanitizer_tell(const char *text) {
 // A sanitizer's malloc is the process's: ours was linked or preloaded to no end, and must not map anything either, since
 // the sanitizer looks at the process's mappings when it starts.
 PMA_INLINE bool sanitizer_is_heap(void) {
+#if SANITIZER_TESTS_US
+    return false;
+#else
     return sanitizer_malloc != NULL && sanitizer_malloc == malloc;
+#endif
 }
 
 // Before anything is mapped.
 PMA_INLINE void sanitizer_give_way(void) {
-    if (likely(sanitizer_malloc == NULL) || sanitizer_is_heap() || asan_init != NULL) {
+    if (SANITIZER_TESTS_US || likely(sanitizer_malloc == NULL) || sanitizer_is_heap() ||
+        asan_init != NULL) {
         return;
     }
     if (tsan_init == NULL) {

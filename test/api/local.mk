@@ -36,13 +36,14 @@ api_programs = \
 	test/api/zero_sizes
 
 if HAVE_CXX
-api_cxx_programs = test/api/conformance_new test/api/loader_locks test/api/operators
+api_cxx_programs = test/api/conformance_new test/api/loader_locks test/api/operators test/api/operators_replaced
 endif
 
 AM_CXXFLAGS = -std=c++17 -fsized-deallocation $(API_CXXFLAGS) $(WARN_CFLAGS) $(WERROR_CFLAGS)
 test_api_conformance_new_SOURCES = test/api/conformance_new.cc
 test_api_loader_locks_SOURCES = test/api/loader_locks.cc
 test_api_operators_SOURCES = test/api/operators.cc
+test_api_operators_replaced_SOURCES = test/api/operators_replaced.cc
 
 # What is run again as if the page were larger.
 api_page_programs = \
@@ -78,7 +79,8 @@ test_api_realloc_zero_keeps_LDFLAGS = -rdynamic
 test_api_sized_strict_SOURCES = test/api/sized_strict.c
 test_api_sized_strict_LDFLAGS = -rdynamic
 
-EXTRA_PROGRAMS += test/api/conformance_new test/api/loader_locks test/api/operators test/api/operators20
+EXTRA_PROGRAMS += test/api/conformance_new test/api/loader_locks test/api/operators test/api/operators20 \
+	test/api/operators_replaced
 
 # What is run by scripts: programs and modules for them to load.
 api_scripts = test/api/archive_links.sh test/api/cxx_libraries.sh test/api/loaded_with_others.sh test/api/options_act.sh \

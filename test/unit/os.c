@@ -406,7 +406,7 @@ static void write_to(void *argument) {
 
 static bool can_write(void *address) {
     struct child_end end = run_child(write_to, address, 20);
-    return WIFEXITED(end.status);
+    return WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0;
 }
 
 static void check_overwrite(void) {
