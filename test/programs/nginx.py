@@ -17,8 +17,14 @@ def client(index, port, requests, seen):
         headers = {"Accept-Encoding": "gzip"} if turn % 2 == 0 else {}
         if path == "/big.txt" and turn % 3 == 0:
             headers["Range"] = "bytes=1000-200000,300000-300999"
-        connection.request("GET", path, headers=headers)
-        answer = connection.getresponse()
+        try:
+            connection.request("GET", path, headers=headers)
+            answer = connection.getresponse()
+        except (http.client.RemoteDisconnected, ConnectionError):
+            # A worker that is about to end closes a kept connection between two requests.
+            connection.close()
+            connection.request("GET", path, headers=headers)
+            answer = connection.getresponse()
         body = answer.read()
         if answer.getheader("Content-Encoding") == "gzip":
             body = gzip.decompress(body)

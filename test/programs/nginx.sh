@@ -71,7 +71,13 @@ start_nginx() {
 }
 
 workers_changed() {
-    [ "$(children "$server" | wc -w)" -eq 2 ] && [ "$(children "$server")" != "$first" ]
+    now=$(children "$server")
+    [ "$(echo "$now" | wc -w)" -eq 2 ] || return 1
+    for worker in $first; do
+        case " $(echo "$now" | tr '\n' ' ') " in
+        *" $worker "*) return 1 ;;
+        esac
+    done
 }
 
 work() {
