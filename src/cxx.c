@@ -6,6 +6,7 @@
 #include "fatal.h"
 #include "loader.h"
 #include "malloc.h"
+#include "operators.h"
 #include "sized.h"
 #include "tune.h"
 
@@ -165,42 +166,21 @@ static void handler_call(void *argument) {
 // A program may replace some of the operators, as a rule the plain ones alone, and count on the others
 // to lead there, as the C++ library's do: what its new made must not be freed here because its size
 // was told. So each asks whether the name that it stands on is still ours in this process.
-#if PMA_PUBLIC && defined(PIC)
+// Ours go by hidden names here, since the public ones lead to the process's.
 #define STRING(name) #name
 #define AS(name) STRING(name)
-// Ours by a hidden name, and the process's by the public one. Left to itself the compiler takes two
-// names for two functions, and does not look.
-#define OPERATOR(result, own, now, name, parameters) \
-    result own parameters __attribute__((alias(AS(name)), visibility("hidden"))); \
-    extern result now parameters __asm__(AS(name));
-PMA_INLINE bool is_same(uintptr_t own, uintptr_t now) {
-    __asm__("" : "+r"(own));
-    return likely(own == now);
-}
-#define IS_OURS(own, now) is_same((uintptr_t) & (own), (uintptr_t) & (now))
-OPERATOR(void *, pma_own_new, now_new, _Znwm, (size_t size))
-OPERATOR(void *, pma_own_new_array, now_new_array, _Znam, (size_t size))
-OPERATOR(void *, pma_own_new_aligned, now_new_aligned, _ZnwmSt11align_val_t,
-         (size_t size, size_t alignment))
-OPERATOR(void *, pma_own_new_array_aligned, now_new_array_aligned, _ZnamSt11align_val_t,
-         (size_t size, size_t alignment))
-OPERATOR(void, pma_own_delete, now_delete, _ZdlPv, (void *block))
-OPERATOR(void, pma_own_delete_array, now_delete_array, _ZdaPv, (void *block))
-OPERATOR(void, pma_own_delete_aligned, now_delete_aligned, _ZdlPvSt11align_val_t,
-         (void *block, size_t alignment))
-OPERATOR(void, pma_own_delete_array_aligned, now_delete_array_aligned, _ZdaPvSt11align_val_t,
-         (void *block, size_t alignment))
-#else
-#define IS_OURS(own, now) true
-#define now_new PMA_NAME(_Znwm)
-#define now_new_array PMA_NAME(_Znam)
-#define now_new_aligned PMA_NAME(_ZnwmSt11align_val_t)
-#define now_new_array_aligned PMA_NAME(_ZnamSt11align_val_t)
-#define now_delete PMA_NAME(_ZdlPv)
-#define now_delete_array PMA_NAME(_ZdaPv)
-#define now_delete_aligned PMA_NAME(_ZdlPvSt11align_val_t)
-#define now_delete_array_aligned PMA_NAME(_ZdaPvSt11align_val_t)
-#endif
+#define OWN(own, name, result, parameters) \
+    result own parameters __attribute__((alias(AS(PMA_NAME(name))), visibility("hidden")))
+OWN(pma_own_new, _Znwm, void *, (size_t size));
+OWN(pma_own_new_array, _Znam, void *, (size_t size));
+OWN(pma_own_new_aligned, _ZnwmSt11align_val_t, void *, (size_t size, size_t alignment));
+OWN(pma_own_new_array_aligned, _ZnamSt11align_val_t, void *, (size_t size, size_t alignment));
+OWN(pma_own_delete, _ZdlPv, void, (void *block));
+OWN(pma_own_delete_array, _ZdaPv, void, (void *block));
+OWN(pma_own_delete_aligned, _ZdlPvSt11align_val_t, void, (void *block, size_t alignment));
+OWN(pma_own_delete_array_aligned, _ZdaPvSt11align_val_t, void, (void *block, size_t alignment));
+
+#define IS_OURS(name) likely(pma_operators.name == pma_own_##name)
 
 // ---- new
 
@@ -272,18 +252,17 @@ PMA_COLD static void *request_quietly(struct request request, const void *caller
     return call_returns(request_make, &request, caller) ? request.block : NULL;
 }
 
-#define NEW_IS_OURS IS_OURS(pma_own_new, now_new)
-#define NEW_ARRAY_IS_OURS (NEW_IS_OURS && IS_OURS(pma_own_new_array, now_new_array))
-#define NEW_ALIGNED_IS_OURS IS_OURS(pma_own_new_aligned, now_new_aligned)
-#define NEW_ARRAY_ALIGNED_IS_OURS \
-    (NEW_ALIGNED_IS_OURS && IS_OURS(pma_own_new_array_aligned, now_new_array_aligned))
+#define NEW_IS_OURS IS_OURS(new)
+#define NEW_ARRAY_IS_OURS (NEW_IS_OURS && IS_OURS(new_array))
+#define NEW_ALIGNED_IS_OURS IS_OURS(new_aligned)
+#define NEW_ARRAY_ALIGNED_IS_OURS (NEW_ALIGNED_IS_OURS && IS_OURS(new_array_aligned))
 
 void *PMA_NAME(_Znwm)(size_t size) {
     return new_throwing(size, PMA_SLOT_MIN);
 }
 
 void *PMA_NAME(_Znam)(size_t size) {
-    return NEW_IS_OURS ? new_throwing(size, PMA_SLOT_MIN) : now_new(size);
+    return NEW_IS_OURS ? new_throwing(size, PMA_SLOT_MIN) : pma_operators.new(size);
 }
 
 void *PMA_NAME(_ZnwmSt11align_val_t)(size_t size, size_t alignment) {
@@ -291,13 +270,14 @@ void *PMA_NAME(_ZnwmSt11align_val_t)(size_t size, size_t alignment) {
 }
 
 void *PMA_NAME(_ZnamSt11align_val_t)(size_t size, size_t alignment) {
-    return NEW_ALIGNED_IS_OURS ? new_throwing(size, alignment) : now_new_aligned(size, alignment);
+    return NEW_ALIGNED_IS_OURS ? new_throwing(size, alignment)
+                               : pma_operators.new_aligned(size, alignment);
 }
 
 void *PMA_NAME(_ZnwmRKSt9nothrow_t)(size_t size, const struct nothrow *nothrow) {
     (void)nothrow;
     if (!NEW_IS_OURS) {
-        return request_quietly((struct request){ .plain = now_new, .size = size },
+        return request_quietly((struct request){ .plain = pma_operators.new, .size = size },
                                __builtin_return_address(0));
     }
     return new_nothrow(size, PMA_SLOT_MIN);
@@ -306,7 +286,7 @@ void *PMA_NAME(_ZnwmRKSt9nothrow_t)(size_t size, const struct nothrow *nothrow) 
 void *PMA_NAME(_ZnamRKSt9nothrow_t)(size_t size, const struct nothrow *nothrow) {
     (void)nothrow;
     if (!NEW_ARRAY_IS_OURS) {
-        return request_quietly((struct request){ .plain = now_new_array, .size = size },
+        return request_quietly((struct request){ .plain = pma_operators.new_array, .size = size },
                                __builtin_return_address(0));
     }
     return new_nothrow(size, PMA_SLOT_MIN);
@@ -316,9 +296,10 @@ void *PMA_NAME(_ZnwmSt11align_val_tRKSt9nothrow_t)(size_t size, size_t alignment
                                                    const struct nothrow *nothrow) {
     (void)nothrow;
     if (!NEW_ALIGNED_IS_OURS) {
-        return request_quietly(
-            (struct request){ .aligned = now_new_aligned, .size = size, .alignment = alignment },
-            __builtin_return_address(0));
+        return request_quietly((struct request){ .aligned = pma_operators.new_aligned,
+                                                 .size = size,
+                                                 .alignment = alignment },
+                               __builtin_return_address(0));
     }
     return new_nothrow(size, alignment);
 }
@@ -327,7 +308,7 @@ void *PMA_NAME(_ZnamSt11align_val_tRKSt9nothrow_t)(size_t size, size_t alignment
                                                    const struct nothrow *nothrow) {
     (void)nothrow;
     if (!NEW_ARRAY_ALIGNED_IS_OURS) {
-        return request_quietly((struct request){ .aligned = now_new_array_aligned,
+        return request_quietly((struct request){ .aligned = pma_operators.new_array_aligned,
                                                  .size = size,
                                                  .alignment = alignment },
                                __builtin_return_address(0));
@@ -338,11 +319,10 @@ void *PMA_NAME(_ZnamSt11align_val_tRKSt9nothrow_t)(size_t size, size_t alignment
 // ---- delete: the block's own descriptor knows its size and alignment, and the hints are looked at
 // on request only
 
-#define DELETE_IS_OURS IS_OURS(pma_own_delete, now_delete)
-#define DELETE_ARRAY_IS_OURS (DELETE_IS_OURS && IS_OURS(pma_own_delete_array, now_delete_array))
-#define DELETE_ALIGNED_IS_OURS IS_OURS(pma_own_delete_aligned, now_delete_aligned)
-#define DELETE_ARRAY_ALIGNED_IS_OURS \
-    (DELETE_ALIGNED_IS_OURS && IS_OURS(pma_own_delete_array_aligned, now_delete_array_aligned))
+#define DELETE_IS_OURS IS_OURS(delete)
+#define DELETE_ARRAY_IS_OURS (DELETE_IS_OURS && IS_OURS(delete_array))
+#define DELETE_ALIGNED_IS_OURS IS_OURS(delete_aligned)
+#define DELETE_ARRAY_ALIGNED_IS_OURS (DELETE_ALIGNED_IS_OURS && IS_OURS(delete_array_aligned))
 
 void PMA_NAME(_ZdlPv)(void *block) {
     pma_alloc_free("operator delete", block);
@@ -350,7 +330,7 @@ void PMA_NAME(_ZdlPv)(void *block) {
 
 void PMA_NAME(_ZdaPv)(void *block) {
     if (!DELETE_IS_OURS) {
-        now_delete(block);
+        pma_operators.delete(block);
         return;
     }
     pma_alloc_free("operator delete[]", block);
@@ -358,7 +338,7 @@ void PMA_NAME(_ZdaPv)(void *block) {
 
 void PMA_NAME(_ZdlPvm)(void *block, size_t size) {
     if (!DELETE_IS_OURS) {
-        now_delete(block);
+        pma_operators.delete(block);
         return;
     }
     sized_check("operator delete", block, PMA_SLOT_MIN, size);
@@ -367,7 +347,7 @@ void PMA_NAME(_ZdlPvm)(void *block, size_t size) {
 
 void PMA_NAME(_ZdaPvm)(void *block, size_t size) {
     if (!DELETE_ARRAY_IS_OURS) {
-        now_delete_array(block);
+        pma_operators.delete_array(block);
         return;
     }
     sized_check("operator delete[]", block, PMA_SLOT_MIN, size);
@@ -377,7 +357,7 @@ void PMA_NAME(_ZdaPvm)(void *block, size_t size) {
 void PMA_NAME(_ZdlPvRKSt9nothrow_t)(void *block, const struct nothrow *nothrow) {
     (void)nothrow;
     if (!DELETE_IS_OURS) {
-        now_delete(block);
+        pma_operators.delete(block);
         return;
     }
     pma_alloc_free("operator delete", block);
@@ -386,7 +366,7 @@ void PMA_NAME(_ZdlPvRKSt9nothrow_t)(void *block, const struct nothrow *nothrow) 
 void PMA_NAME(_ZdaPvRKSt9nothrow_t)(void *block, const struct nothrow *nothrow) {
     (void)nothrow;
     if (!DELETE_ARRAY_IS_OURS) {
-        now_delete_array(block);
+        pma_operators.delete_array(block);
         return;
     }
     pma_alloc_free("operator delete[]", block);
@@ -399,7 +379,7 @@ void PMA_NAME(_ZdlPvSt11align_val_t)(void *block, size_t alignment) {
 
 void PMA_NAME(_ZdaPvSt11align_val_t)(void *block, size_t alignment) {
     if (!DELETE_ALIGNED_IS_OURS) {
-        now_delete_aligned(block, alignment);
+        pma_operators.delete_aligned(block, alignment);
         return;
     }
     pma_alloc_free("operator delete[]", block);
@@ -409,7 +389,7 @@ void PMA_NAME(_ZdlPvSt11align_val_tRKSt9nothrow_t)(void *block, size_t alignment
                                                    const struct nothrow *nothrow) {
     (void)nothrow;
     if (!DELETE_ALIGNED_IS_OURS) {
-        now_delete_aligned(block, alignment);
+        pma_operators.delete_aligned(block, alignment);
         return;
     }
     pma_alloc_free("operator delete", block);
@@ -419,7 +399,7 @@ void PMA_NAME(_ZdaPvSt11align_val_tRKSt9nothrow_t)(void *block, size_t alignment
                                                    const struct nothrow *nothrow) {
     (void)nothrow;
     if (!DELETE_ARRAY_ALIGNED_IS_OURS) {
-        now_delete_array_aligned(block, alignment);
+        pma_operators.delete_array_aligned(block, alignment);
         return;
     }
     pma_alloc_free("operator delete[]", block);
@@ -427,7 +407,7 @@ void PMA_NAME(_ZdaPvSt11align_val_tRKSt9nothrow_t)(void *block, size_t alignment
 
 void PMA_NAME(_ZdlPvmSt11align_val_t)(void *block, size_t size, size_t alignment) {
     if (!DELETE_ALIGNED_IS_OURS) {
-        now_delete_aligned(block, alignment);
+        pma_operators.delete_aligned(block, alignment);
         return;
     }
     sized_check("operator delete", block, alignment, size);
@@ -436,7 +416,7 @@ void PMA_NAME(_ZdlPvmSt11align_val_t)(void *block, size_t size, size_t alignment
 
 void PMA_NAME(_ZdaPvmSt11align_val_t)(void *block, size_t size, size_t alignment) {
     if (!DELETE_ARRAY_ALIGNED_IS_OURS) {
-        now_delete_array_aligned(block, alignment);
+        pma_operators.delete_array_aligned(block, alignment);
         return;
     }
     sized_check("operator delete[]", block, alignment, size);

@@ -9,44 +9,21 @@
 
 #include "alloc.h"
 #include "base.h"
-
-// Where size_t is unsigned int the names have a j for it.
-#if UINTPTR_MAX == UINT32_MAX
-#define _Znwm _Znwj
-#define _Znam _Znaj
-#define _ZnwmRKSt9nothrow_t _ZnwjRKSt9nothrow_t
-#define _ZnamRKSt9nothrow_t _ZnajRKSt9nothrow_t
-#define _ZnwmSt11align_val_t _ZnwjSt11align_val_t
-#define _ZnamSt11align_val_t _ZnajSt11align_val_t
-#define _ZnwmSt11align_val_tRKSt9nothrow_t _ZnwjSt11align_val_tRKSt9nothrow_t
-#define _ZnamSt11align_val_tRKSt9nothrow_t _ZnajSt11align_val_tRKSt9nothrow_t
-#define _ZdlPvm _ZdlPvj
-#define _ZdaPvm _ZdaPvj
-#define _ZdlPvmSt11align_val_t _ZdlPvjSt11align_val_t
-#define _ZdaPvmSt11align_val_t _ZdaPvjSt11align_val_t
-#endif
+#include "operators.h"
 
 // std::nothrow_t and std::align_val_t as a C function sees them.
 struct nothrow;
 
-PMA_EXPORT void *PMA_NAME(_Znwm)(size_t size);
-PMA_EXPORT void *PMA_NAME(_Znam)(size_t size);
 PMA_EXPORT void *PMA_NAME(_ZnwmRKSt9nothrow_t)(size_t size, const struct nothrow *nothrow);
 PMA_EXPORT void *PMA_NAME(_ZnamRKSt9nothrow_t)(size_t size, const struct nothrow *nothrow);
-PMA_EXPORT void *PMA_NAME(_ZnwmSt11align_val_t)(size_t size, size_t alignment);
-PMA_EXPORT void *PMA_NAME(_ZnamSt11align_val_t)(size_t size, size_t alignment);
 PMA_EXPORT void *PMA_NAME(_ZnwmSt11align_val_tRKSt9nothrow_t)(size_t size, size_t alignment,
                                                               const struct nothrow *nothrow);
 PMA_EXPORT void *PMA_NAME(_ZnamSt11align_val_tRKSt9nothrow_t)(size_t size, size_t alignment,
                                                               const struct nothrow *nothrow);
-PMA_EXPORT void PMA_NAME(_ZdlPv)(void *block);
-PMA_EXPORT void PMA_NAME(_ZdaPv)(void *block);
 PMA_EXPORT void PMA_NAME(_ZdlPvm)(void *block, size_t size);
 PMA_EXPORT void PMA_NAME(_ZdaPvm)(void *block, size_t size);
 PMA_EXPORT void PMA_NAME(_ZdlPvRKSt9nothrow_t)(void *block, const struct nothrow *nothrow);
 PMA_EXPORT void PMA_NAME(_ZdaPvRKSt9nothrow_t)(void *block, const struct nothrow *nothrow);
-PMA_EXPORT void PMA_NAME(_ZdlPvSt11align_val_t)(void *block, size_t alignment);
-PMA_EXPORT void PMA_NAME(_ZdaPvSt11align_val_t)(void *block, size_t alignment);
 PMA_EXPORT void PMA_NAME(_ZdlPvSt11align_val_tRKSt9nothrow_t)(void *block, size_t alignment,
                                                               const struct nothrow *nothrow);
 PMA_EXPORT void PMA_NAME(_ZdaPvSt11align_val_tRKSt9nothrow_t)(void *block, size_t alignment,

@@ -15,7 +15,7 @@ pam_core_sources = \
 
 pam_entry_sources = \
 	src/alloc.c src/alloc.h src/sized.c src/sized.h src/checker.h \
-	src/malloc.c src/malloc.h src/extra.c src/extra.h src/cxx.c src/cxx.h \
+	src/malloc.c src/malloc.h src/extra.c src/extra.h src/operators.c src/operators.h src/cxx.c src/cxx.h \
 	src/loader.c src/loader.h
 
 # Where options.c looks for the system's choice.

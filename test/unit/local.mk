@@ -69,6 +69,7 @@ heap_programs = \
 	test/unit/alloc \
 	test/unit/malloc \
 	test/unit/extra \
+	test/unit/operators \
 	test/unit/cxx \
 	test/unit/cxx_alone
 
@@ -238,6 +239,12 @@ test_unit_malloc_CPPFLAGS = $(UNIT_CPPFLAGS)
 test_unit_malloc_CFLAGS = $(UNIT_CFLAGS)
 test_unit_malloc_LDFLAGS = $(UNIT_LINK)
 test_unit_malloc_LDADD = $(UNIT_LIBS)
+
+test_unit_operators_SOURCES = test/unit/operators.c
+test_unit_operators_CPPFLAGS = $(UNIT_CPPFLAGS)
+test_unit_operators_CFLAGS = $(UNIT_CFLAGS)
+test_unit_operators_LDFLAGS = $(UNIT_LINK)
+test_unit_operators_LDADD = $(UNIT_LIBS)
 
 test_unit_extra_SOURCES = test/unit/extra.c
 test_unit_extra_CPPFLAGS = $(UNIT_CPPFLAGS)
