@@ -123,7 +123,12 @@ extern void __tsan_acquire(void *address), __tsan_release(void *address);
 static char addresses;
 #define addresses_leave() __tsan_release(&addresses)
 #define addresses_come() __tsan_acquire(&addresses)
+// Stacks of threads that ended are unmapped by the C library, behind its back too: what it knows of
+// these addresses is of another time. Its own mmap forgets it.
+#define addresses_are_new(start, size, protection) \
+    (void)mmap(start, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0)
 #else
+#define addresses_are_new(start, size, protection) (void)0
 #define addresses_leave() (void)0
 #define addresses_come() (void)0
 #endif
@@ -204,6 +209,9 @@ static void *map_new(void *hint, size_t size, int protection) {
         return NULL;
     }
     void *start = hint == NULL ? map_anywhere(size, protection) : map_at(hint, size, protection);
+    if (start != NULL) {
+        addresses_are_new(start, size, protection);
+    }
     if (start != NULL && (protection & PROT_WRITE) != 0) {
         huge_pages_refuse(start, size);
     }

@@ -12,12 +12,13 @@
 // start <= used <= committed <= reserved, all multiples of the page. Two locks, so that threads can
 // go on with what is committed while one of them has the kernel commit more.
 struct regions {
-    struct lock growth;  // held while the heap grows
-    uintptr_t start;     // growth; of the region that is growing now, 0 before the first
-    uintptr_t reserved;  // growth; ours up to here
-    uint32_t is_shared;  // atomic; several threads take pages
-    unsigned expansions; // growth; N of the N-th expansion, stops counting at 63
-    size_t total;        // atomic; committed bytes, all regions together
+    struct lock growth; // held while the heap grows
+    uintptr_t start;    // growth; of the region that is growing now, 0 before the first
+    uintptr_t reserved; // growth; ours up to here
+    uint32_t is_shared; // atomic; several threads take pages
+    unsigned
+        expansions; // growth to write, atomic to read; N of the N-th expansion, stops counting at 63
+    size_t total;   // atomic; committed bytes, all regions together
     struct lock lock;    // held while pages are handed out
     uintptr_t used;      // lock; handed out up to here
     uintptr_t committed; // lock and growth to write, either to read; writable up to here
@@ -89,8 +90,9 @@ static size_t step_size(void) {
         return step_size_shared(committed);
     }
     size_t doubling = PMA_STEP_MAX;
-    if (regions.expansions < bits_highest(PMA_STEP_MAX >> pma_page_shift)) {
-        doubling = pma_page_size << regions.expansions;
+    unsigned expansions = __atomic_load_n(&regions.expansions, __ATOMIC_RELAXED);
+    if (expansions < bits_highest(PMA_STEP_MAX >> pma_page_shift)) {
+        doubling = pma_page_size << expansions;
     }
     return align_up(size_max(doubling, committed / PMA_STEP_FRACTION), pma_page_size);
 }
@@ -130,7 +132,8 @@ static void committed_grow(size_t size) {
     regions.committed += size;
     lock_unlock(&regions.lock);
     __atomic_fetch_add(&regions.total, size, __ATOMIC_RELAXED);
-    regions.expansions += regions.expansions < 63;
+    unsigned expansions = __atomic_load_n(&regions.expansions, __ATOMIC_RELAXED);
+    __atomic_store_n(&regions.expansions, expansions + (expansions < 63), __ATOMIC_RELAXED);
 }
 
 // Makes more of what is reserved writable: a step, and at least need bytes, which the reservation

@@ -113,47 +113,46 @@ endif
 
 noinst_HEADERS += test/api/life/life.h
 life_programs = test/api/life/end test/api/life/forks test/api/life/loading test/api/life/signals test/api/life/start
-life_cases = \
-	end-after_main \
-	end-after_the_main_thread \
-	end-in_a_detached_thread_during_exit \
-	end-in_destructors_of_keys \
-	end-in_destructors_of_thread_locals \
-	end-in_exit_handlers \
-	end-in_quick_exit_handlers \
-	forks-beside_open_files \
-	forks-by__Fork \
-	forks-by_clone_without_handlers \
-	forks-by_vfork \
-	forks-from_threads \
-	forks-in_a_handler \
-	forks-whose_child_goes_on_for_long \
-	forks-with_handlers_that_allocate \
-	loading-bound_deeply \
-	loading-in_other_name_spaces \
-	loading-library_comes_and_goes \
-	loading-modules_open_from_their_own_path \
-	loading-users_come_and_go \
-	signals-abort_in_a_handler \
-	signals-timer_that_allocates \
-	start-all_optional_calls_refused \
-	start-before_constructors \
-	start-behind_a_wrapping_library \
-	start-beside_an_auditor \
-	start-getrandom_refused \
-	start-in_a_constructor \
-	start-in_dlsym \
-	start-madvise_refused \
-	start-membarrier_refused \
-	start-mremap_refused \
-	start-on_a_stack_of_16_kib \
-	start-prctl_refused \
-	start-sched_getaffinity_refused \
-	start-sched_yield_refused \
-	start-with_closed_streams \
-	start-without_a_free_descriptor \
-	start-without_proc
-life_tests = $(life_cases:%=test/api/life/%.t)
+life_tests = \
+	test/api/life/end-after_main.t \
+	test/api/life/end-after_the_main_thread.t \
+	test/api/life/end-in_a_detached_thread_during_exit.t \
+	test/api/life/end-in_destructors_of_keys.t \
+	test/api/life/end-in_destructors_of_thread_locals.t \
+	test/api/life/end-in_exit_handlers.t \
+	test/api/life/end-in_quick_exit_handlers.t \
+	test/api/life/forks-beside_open_files.t \
+	test/api/life/forks-by__Fork.t \
+	test/api/life/forks-by_clone_without_handlers.t \
+	test/api/life/forks-by_vfork.t \
+	test/api/life/forks-from_threads.t \
+	test/api/life/forks-in_a_handler.t \
+	test/api/life/forks-whose_child_goes_on_for_long.t \
+	test/api/life/forks-with_handlers_that_allocate.t \
+	test/api/life/loading-bound_deeply.t \
+	test/api/life/loading-in_other_name_spaces.t \
+	test/api/life/loading-library_comes_and_goes.t \
+	test/api/life/loading-modules_open_from_their_own_path.t \
+	test/api/life/loading-users_come_and_go.t \
+	test/api/life/signals-abort_in_a_handler.t \
+	test/api/life/signals-timer_that_allocates.t \
+	test/api/life/start-all_optional_calls_refused.t \
+	test/api/life/start-before_constructors.t \
+	test/api/life/start-behind_a_wrapping_library.t \
+	test/api/life/start-beside_an_auditor.t \
+	test/api/life/start-getrandom_refused.t \
+	test/api/life/start-in_a_constructor.t \
+	test/api/life/start-in_dlsym.t \
+	test/api/life/start-madvise_refused.t \
+	test/api/life/start-membarrier_refused.t \
+	test/api/life/start-mremap_refused.t \
+	test/api/life/start-on_a_stack_of_16_kib.t \
+	test/api/life/start-prctl_refused.t \
+	test/api/life/start-sched_getaffinity_refused.t \
+	test/api/life/start-sched_yield_refused.t \
+	test/api/life/start-with_closed_streams.t \
+	test/api/life/start-without_a_free_descriptor.t \
+	test/api/life/start-without_proc.t
 
 life_modules = test/api/modules/handlers.so test/api/modules/opens.so test/api/modules/wraps.so \
 	test/api/modules/inner/pamalloc-inner.so
