@@ -1,4 +1,4 @@
-// kernel.h - the instruction by which the kernel is entered.
+// kernel.h - the instruction by which the kernel is entered, and what a sanitizer is told of it.
 //
 // Owns nothing. libc's wrappers can be interposed, and they write errno, which malloc and free must
 // leave alone when they succeed. Only os.c includes it: what is asked of the kernel stands there.
@@ -8,6 +8,7 @@
 #include "base.h"
 
 #include <errno.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 // Returns what the kernel returns: for an error its negative number, -4095 at the lowest.
@@ -91,5 +92,22 @@ static inline long enter(long number, long a, long b, long c, long d, long e, lo
 static inline bool is_error(long result) {
     return result < 0 && result >= -4095;
 }
+
+// What one thread unmaps another may be given by the kernel, which orders the two. The thread
+// sanitizer does not see that, since the kernel is entered behind its back: it is told.
+#ifdef __SANITIZE_THREAD__
+extern void __tsan_acquire(void *address), __tsan_release(void *address);
+static char addresses;
+#define addresses_leave() __tsan_release(&addresses)
+#define addresses_come() __tsan_acquire(&addresses)
+// Stacks of threads that ended are unmapped by the C library, behind its back too: what it knows of
+// these addresses is of another time. Its own mmap forgets it.
+#define addresses_are_new(start, size, protection) \
+    (void)mmap(start, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0)
+#else
+#define addresses_are_new(start, size, protection) (void)0
+#define addresses_leave() (void)0
+#define addresses_come() (void)0
+#endif
 
 #endif

@@ -116,23 +116,6 @@ void pma_os_init(void) {
 
 // ---- mappings
 
-// What one thread unmaps another may be given by the kernel, which orders the two. The thread
-// sanitizer does not see that, since the kernel is entered behind its back: it is told.
-#ifdef __SANITIZE_THREAD__
-extern void __tsan_acquire(void *address), __tsan_release(void *address);
-static char addresses;
-#define addresses_leave() __tsan_release(&addresses)
-#define addresses_come() __tsan_acquire(&addresses)
-// Stacks of threads that ended are unmapped by the C library, behind its back too: what it knows of
-// these addresses is of another time. Its own mmap forgets it.
-#define addresses_are_new(start, size, protection) \
-    (void)mmap(start, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0)
-#else
-#define addresses_are_new(start, size, protection) (void)0
-#define addresses_leave() (void)0
-#define addresses_come() (void)0
-#endif
-
 static bool advise(void *start, size_t size, int advice) {
     return !is_error(enter(SYS_madvise, (long)start, (long)size, advice, 0, 0, 0));
 }
