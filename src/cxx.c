@@ -170,15 +170,17 @@ static void handler_call(void *argument) {
 #define STRING(name) #name
 #define AS(name) STRING(name)
 #define OWN(own, name, result, parameters) \
-    result own parameters __attribute__((alias(AS(PMA_NAME(name))), visibility("hidden")))
-OWN(pma_own_new, _Znwm, void *, (size_t size));
-OWN(pma_own_new_array, _Znam, void *, (size_t size));
-OWN(pma_own_new_aligned, _ZnwmSt11align_val_t, void *, (size_t size, size_t alignment));
-OWN(pma_own_new_array_aligned, _ZnamSt11align_val_t, void *, (size_t size, size_t alignment));
-OWN(pma_own_delete, _ZdlPv, void, (void *block));
-OWN(pma_own_delete_array, _ZdaPv, void, (void *block));
-OWN(pma_own_delete_aligned, _ZdlPvSt11align_val_t, void, (void *block, size_t alignment));
-OWN(pma_own_delete_array_aligned, _ZdaPvSt11align_val_t, void, (void *block, size_t alignment));
+    result own parameters __attribute__((alias(AS(name)), visibility("hidden")))
+OWN(pma_own_new, PMA_NAME(_Znwm), void *, (size_t size));
+OWN(pma_own_new_array, PMA_NAME(_Znam), void *, (size_t size));
+OWN(pma_own_new_aligned, PMA_NAME(_ZnwmSt11align_val_t), void *, (size_t size, size_t alignment));
+OWN(pma_own_new_array_aligned, PMA_NAME(_ZnamSt11align_val_t), void *,
+    (size_t size, size_t alignment));
+OWN(pma_own_delete, PMA_NAME(_ZdlPv), void, (void *block));
+OWN(pma_own_delete_array, PMA_NAME(_ZdaPv), void, (void *block));
+OWN(pma_own_delete_aligned, PMA_NAME(_ZdlPvSt11align_val_t), void, (void *block, size_t alignment));
+OWN(pma_own_delete_array_aligned, PMA_NAME(_ZdaPvSt11align_val_t), void,
+    (void *block, size_t alignment));
 
 #define IS_OURS(name) likely(pma_operators.name == pma_own_##name)
 
