@@ -2,8 +2,8 @@
 //
 //     comingdown WHO THEN [KEPT] [MIN] [MAX] [MIB]         WHO THEN 0 16 1024 1024
 //
-// MIB of blocks of MIN to MAX bytes, evenly drawn and all of them written, are allocated, and freed but for
-// KEPT percent of them, chosen at random. WHO says by whom:
+// MIB of blocks of MIN to MAX bytes, evenly drawn and all of them written, are allocated, and freed
+// but for KEPT percent of them, chosen at random. WHO says by whom:
 //
 //     same    one thread allocates and frees
 //     others  four threads allocate, each frees what another one allocated, and all of them live on
@@ -16,10 +16,11 @@
 //             allocator is told to give back what it can (malloc_trim(0), or the call that it has instead)
 //     idle    nobody makes any call for 3 s
 //
-// Printed: the growth of the resident size since before the first block, with all blocks live, at once after
-// the frees, after 1.5 s of calls, after the trim, or after 3 s of idleness; the bytes that are kept, and those of
-// the pages on which they lie: what an allocator that returns every page without a block could reach with
-// this placement; and as lines of bench "series" the resident size over the time since the frees.
+// Printed: the growth of the resident size since before the first block, with all blocks live, at
+// once after the frees, after 1.5 s of calls, after the trim, or after 3 s of idleness; the bytes
+// that are kept, and those of the pages on which they lie: what an allocator that returns every
+// page without a block could reach with this placement; and as lines of bench "series" the resident
+// size over the time since the frees.
 //
 // Not measured: the time of free. The order of the frees is that of the allocations.
 #include <dlfcn.h>

@@ -4,8 +4,8 @@
 //     fewcalls lone SIZE [TIMES]           100000: a block of SIZE bytes is allocated, written at both ends and freed
 //     fewcalls grow FROM TO STEP           a block grows by realloc, in steps of so many bytes; what is new is written
 //
-// Printed: the time of one step, and page faults. The system calls are counted from outside: bench/run
-// runs it under `strace -c` too, and takes off those of `fewcalls none`.
+// Printed: the time of one step, and page faults. The system calls are counted from outside:
+// bench/run runs it under `strace -c` too, and takes off those of `fewcalls none`.
 //
 // Not measured: whether a block moved; a copy shows in the time and in the faults.
 #include <sys/resource.h>

@@ -2,14 +2,17 @@
 //
 //     hugepages KIND [MIB]         512; the option is set from outside, for pamalloc PAMALLOC_OPTIONS=thp=...
 //
-// KIND says of what blocks MIB are allocated and written: small (16 to 1024 bytes), large (64 to 900 KiB), huge (2 to 16
-// MiB). Then words of them are read in random order, each read depending on the one before. Then nine of
-// ten blocks, chosen at random, are freed, and the allocator is told to give back what it can (malloc_trim(0)).
+// KIND says of what blocks MIB are allocated and written: small (16 to 1024 bytes), large (64 to
+// 900 KiB), huge (2 to 16 MiB). Then words of them are read in random order, each read depending on
+// the one before. Then nine of ten blocks, chosen at random, are freed, and the allocator is told
+// to give back what it can (malloc_trim(0)).
 //
-// Printed: the time to allocate and write a page's worth, and of a read; the growth of the resident size over what was
-// asked for, and the part of it that is huge pages; both again after the frees, over what is left.
+// Printed: the time to allocate and write a page's worth, and of a read; the growth of the resident
+// size over what was asked for, and the part of it that is huge pages; both again after the frees,
+// over what is left.
 //
-// Not measured: what the kernel does by itself where its setting is "always"; which setting there is, is printed.
+// Not measured: what the kernel does by itself where its setting is "always"; which setting there
+// is, is printed.
 #include <malloc.h>
 
 #include "bench.h"

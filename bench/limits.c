@@ -6,15 +6,17 @@
 //                                private writable mappings, and others with "ac" in smaps; counted, not enforced
 //     limits maps COUNT SIZE     mappings: all of vm.max_map_count but COUNT are taken before; 512 MiB are asked for
 //
-// The program starts itself again under the limit, so that starting must fit too. It allocates blocks of SIZE bytes (0:
-// a mix of 16 bytes to 64 KiB, each doubling as likely as any other) and writes their first bytes until it gets NULL,
-// frees all, allocates again, frees all, and allocates blocks of another size.
+// The program starts itself again under the limit, so that starting must fit too. It allocates
+// blocks of SIZE bytes (0: a mix of 16 bytes to 64 KiB, each doubling as likely as any other) and
+// writes their first bytes until it gets NULL, frees all, allocates again, frees all, and allocates
+// blocks of another size.
 //
-// Printed: what it got each time (bytes asked for), in percent of the limit less what the process had when main began,
-// and in percent of the whole limit; which errno came with NULL; what of the limit the heap took, with maps when every
-// second block was freed.
+// Printed: what it got each time (bytes asked for), in percent of the limit less what the process
+// had when main began, and in percent of the whole limit; which errno came with NULL; what of the
+// limit the heap took, with maps when every second block was freed.
 //
-// Not measured: time. The sum of blocks counts what was asked for, so rounding to classes is paid here too.
+// Not measured: time. The sum of blocks counts what was asked for, so rounding to classes is paid
+// here too.
 #include <sys/resource.h>
 
 #include "bench.h"
@@ -39,8 +41,8 @@ struct heap {
 
 // ---- what the kernel counts
 
-// Charged are mappings with "ac"; and without it those that are private and writable, since strict overcommit does not
-// heed MAP_NORESERVE, with which some allocators map where it is off.
+// Charged are mappings with "ac"; and without it those that are private and writable, since strict
+// overcommit does not heed MAP_NORESERVE, with which some allocators map where it is off.
 static int is_charged(const char *flags) {
     return strstr(flags, " ac") != NULL ||
            (strstr(flags, " wr") != NULL && strstr(flags, " sh") == NULL);
@@ -97,7 +99,8 @@ static size_t size_next(size_t size, struct rng *rng) {
     return size != 0 ? size : 16 + rng_below(rng, 64U << rng_below(rng, 11));
 }
 
-// Until NULL, or until there is most, or a limit that is only counted is passed; 0: it is not looked at.
+// Until NULL, or until there is most, or a limit that is only counted is passed; 0: it is not
+// looked at.
 static struct heap fill(size_t size, size_t most, size_t charge) {
     struct heap heap = { NULL, 0, 0 };
     struct rng rng = rng_new(1);
@@ -149,7 +152,8 @@ static void empty(struct heap *heap) {
 
 // ---- the limit
 
-// Mappings of one page that cannot merge, until the kernel refuses; then as many as are to be left are unmapped.
+// Mappings of one page that cannot merge, until the kernel refuses; then as many as are to be left
+// are unmapped.
 static void maps_take(size_t left) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     size_t pages = 2 * (size_t)1 << 20;
@@ -188,8 +192,9 @@ struct rounds {
     int error;     // that came with NULL then
 };
 
-// A limit that is only counted cannot refuse: in the later rounds as much is asked for as the first one got, and what is
-// charged beyond the first round's charge, in proportion, would not have been had.
+// A limit that is only counted cannot refuse: in the later rounds as much is asked for as the first
+// one got, and what is charged beyond the first round's charge, in proportion, would not have been
+// had.
 static struct rounds rounds_do(const struct limit *limit, size_t most, size_t before) {
     struct rounds rounds = { { 0, 0, 0 }, 0, 0 };
     size_t other = limit->size == 40000 ? 1000 : 40000;

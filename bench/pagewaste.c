@@ -16,8 +16,8 @@
 // Printed: how far VmSize, VmData and the resident size grew, in percent of what was asked, after
 // 10, 30, 90, ... 7290 and ROUNDS rounds (10000), and how many of the blocks begin a page.
 //
-// Not measured: time; what comes back after free; what an allocator took before main, which is why some
-// grow by less than was asked at first.
+// Not measured: time; what comes back after free; what an allocator took before main, which is why
+// some grow by less than was asked at first.
 #include "bench.h"
 
 enum { BLOCKS_A_ROUND = 12, POINTS_MAX = 8, HEADER = 16, MIXED_PAGES = 8 };

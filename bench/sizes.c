@@ -7,15 +7,15 @@
 //     calloc     calloc(1, SIZE), free
 //     realloc    malloc, realloc to SIZE + 1, free
 //
-// Every size from FROM to TO is tried, in order, in each of the rounds, and the least time counts: a
-// slow instant of the machine falls on a few sizes in one round, and seldom on the same ones again.
-// The first byte of every block is written.
+// Every size from FROM to TO is tried, in order, in each of the rounds, and the least time counts:
+// a slow instant of the machine falls on a few sizes in one round, and seldom on the same ones
+// again. The first byte of every block is written.
 //
 // Printed: a line for each size with the nanoseconds of one operation. bench/sweep runs this over
 // several allocators and says which sizes stand out.
 //
-// Not measured: more than the size in question being in use, so nothing about a heap that is full of
-// other sizes.
+// Not measured: more than the size in question being in use, so nothing about a heap that is full
+// of other sizes.
 #include "bench.h"
 
 enum { BATCH = 64, OPERATIONS = 64, ROUNDS = 5 };

@@ -2,20 +2,21 @@
 //
 //     stayingdown [SECONDS] [THREADS] [MIB]         60 16 320
 //
-// An hour of a server, compressed. Every 20 ms each of the threads opens connections or closes them, so
-// that their number swings by a factor of 5, eight times in all, most threads together and some apart; now and
-// then it closes one for a new one. A connection holds small blocks, whose usual size drifts between 48
-// and 768 bytes, four times in all, and a buffer of 1 KiB to 4 MiB that reached its size by realloc. Every
-// eighth connection is closed by another thread than opened it. Requests add blocks that live for a
-// moment, and change blocks of connections. Everything is written to. At its highest, about MIB are live.
+// An hour of a server, compressed. Every 20 ms each of the threads opens connections or closes
+// them, so that their number swings by a factor of 5, eight times in all, most threads together and
+// some apart; now and then it closes one for a new one. A connection holds small blocks, whose
+// usual size drifts between 48 and 768 bytes, four times in all, and a buffer of 1 KiB to 4 MiB
+// that reached its size by realloc. Every eighth connection is closed by another thread than opened
+// it. Requests add blocks that live for a moment, and change blocks of connections. Everything is
+// written to. At its highest, about MIB are live.
 //
-// Printed: the growth of the resident size over the bytes that the program has asked for and not freed
-// (every 100 ms, after the first eighth of the time): the mean of these ratios, the greatest, the mean when the load is low;
-// the drift, which is the mean over the last quarter less that over the third; and as lines of bench "series" both
-// sizes over time.
+// Printed: the growth of the resident size over the bytes that the program has asked for and not
+// freed (every 100 ms, after the first eighth of the time): the mean of these ratios, the greatest,
+// the mean when the load is low; the drift, which is the mean over the last quarter less that over
+// the third; and as lines of bench "series" both sizes over time.
 //
-// Not measured: speed. Steps that a slow machine does not manage in their time are left out, the same
-// for all kinds of work.
+// Not measured: speed. Steps that a slow machine does not manage in their time are left out, the
+// same for all kinds of work.
 #include <pthread.h>
 
 #include "bench.h"
@@ -32,7 +33,8 @@ enum {
     // The mean life of a connection, in ticks.
     LIFE = 100,
     REQUESTS = 8,
-    // What the connections of the greatest load hold on average, measured with this program: buffer and small blocks.
+    // What the connections of the greatest load hold on average, measured with this program: buffer
+    // and small blocks.
     CONNECTION_KIB = 575
 };
 
@@ -50,8 +52,8 @@ struct worker {
     struct server *server;
     size_t index;
     struct rng rng;
-    size_t
-        live; // atomic; bytes that the program has asked for; below 0 where others free, so all are summed
+    // atomic; bytes that the program has asked for; below 0 where others free, so all are summed
+    size_t live;
     pthread_mutex_t lock;
     struct connection handed[8]; // lock; to be closed here
     size_t handed_count;         // lock

@@ -7,8 +7,9 @@
 //                to 1 MiB; one at random is freed and another takes its place; every call is timed
 //     shuffle    COUNT blocks of SIZE bytes are allocated and freed in random order
 //
-// Printed: of malloc and of free, in nanoseconds, the median, the 99.9th and the 99.999th percentile
-// and the longest call; of shuffle, nanoseconds an operation, which should not depend on COUNT.
+// Printed: of malloc and of free, in nanoseconds, the median, the 99.9th and the 99.999th
+// percentile and the longest call; of shuffle, nanoseconds an operation, which should not depend on
+// COUNT.
 //
 // The clock is the thread's own time on the processor: with time on the wall, what happens to one
 // call in 100,000 is another program's turn. Interrupts are in it. Reading it takes some 150 ns,

@@ -359,7 +359,8 @@ static const struct pattern *pattern_find(const char *name) {
     bench_fail("no case is named %s", name);
 }
 
-// What malloc_stats says, on a standard error that is a file for as long. Only pamalloc counts this.
+// What malloc_stats says, on a standard error that is a file for as long. Only pamalloc counts
+// this.
 static long lock_waits(void) {
     char text[4096] = "";
     FILE *file = tmpfile();

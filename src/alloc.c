@@ -10,6 +10,7 @@
 #include "alloc.h"
 
 #include "arena.h"
+#include "background.h"
 #include "fatal.h"
 #include "huge.h"
 #include "init.h"
@@ -104,7 +105,7 @@ PMA_COLD static void relieve(struct arena *arena) {
 PMA_SLOW static void tick(struct arena *arena, uint64_t now) {
     bool is_first = arena->tick_due == 0;
     arena->tick_due = now + PMA_DIRTY_AGE;
-    pma_purge_ticked();
+    pma_background_tick();
     if (!is_first) {
         pma_arena_tick(arena);
         pma_huge_cache_tick(now);
@@ -119,8 +120,8 @@ PMA_SLOW static bool tick_if_due(struct arena *arena) {
     if (unlikely(now >= arena->tick_due)) {
         tick(arena, now);
     }
-    // A thread that allocates without pause need not look at the clock at each refill: that would be
-    // an instruction a malloc.
+    // A thread that allocates without pause need not look at the clock at each refill: that would
+    // be an instruction a malloc.
     bool is_busy = now - arena->clock_read < PMA_CLOCK_STEP;
     arena->clock_wait = is_busy ? (uint32_t)size_min(arena->clock_wait * 2 + 1, PMA_CLOCK_WAIT) : 0;
     arena->clock_skip = arena->clock_wait;
@@ -217,8 +218,8 @@ PMA_SLOW static void *malloc_refill_far(size_t size, struct arena *arena, struct
     return likely(is_filled) ? bin_take(bin, stream_rotation(arena->stream)) : malloc_rare(size);
 }
 
-// The window is empty, or there is no draw. A thread without an arena comes here too: its bin has no
-// slab. Now and then the clock must be looked at.
+// The window is empty, or there is no draw. A thread without an arena comes here too: its bin has
+// no slab. Now and then the clock must be looked at.
 PMA_SLOW static void *malloc_refill(size_t size, struct arena *arena, struct bin *bin) {
     struct slab *slab = bin->current;
     if (unlikely(slab == NULL) || unlikely(arena->stream->left == 0) ||
@@ -241,10 +242,8 @@ PMA_SLOW static void *malloc_medium(size_t size) {
         return malloc_rare(size);
     }
     struct bin *bin = arena_bin(arena, arena->medium[(size + 63) / 64]);
-    if (likely(bin->window != 0) && likely(arena->stream->left != 0)) {
-        return bin_take(bin, arena->stream->draws[--arena->stream->left]);
-    }
-    return malloc_refill(size, arena, bin);
+    void *slot;
+    return likely(slot_take_fast(arena, bin, &slot)) ? slot : malloc_refill(size, arena, bin);
 }
 
 // ---- free, the slow half
@@ -319,8 +318,8 @@ PMA_SLOW static void *zeroed_slow(size_t size) {
     return zero ? block : memset(block, 0, size);
 }
 
-// A few stores here are less than a call to memset. They overlap, so that each range of sizes has a fixed
-// number of them; a slot has 16 bytes at least.
+// A few stores here are less than a call to memset. They overlap, so that each range of sizes has a
+// fixed number of them; a slot has 16 bytes at least.
 #define SHORT_MAX 128
 
 PMA_INLINE void *zero_short(char *block, size_t size) {
@@ -386,9 +385,9 @@ static bool fits_in_place(struct block block, size_t size) {
 }
 
 // Who grows a block by a little is likely to do so again. A slot that has to move for less than a
-// quarter gets an eighth more than it had: to 64 KiB in steps of 16 bytes that is 9 ns a step instead
-// of 14. A large block is looked for with room behind it, and the room given back at once, so that the
-// next steps find free pages there.
+// quarter gets an eighth more than it had: to 64 KiB in steps of 16 bytes a step takes 165
+// instructions. A large block is looked for with room behind it, and
+// the room given back at once, so that the next steps find free pages there.
 static void *room_take(struct block block, size_t size) {
     if (size <= PMA_SLOT_MAX) {
         size_t little = block.usable + block.usable / 8;

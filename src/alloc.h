@@ -16,8 +16,8 @@
 #define PMA_NAME(name) pma_##name
 #endif
 
-// Each archive member with public names refers to the others through such objects: a static link that
-// needs one name takes all, and the C library's own malloc is never pulled in beside them.
+// Each archive member with public names refers to the others through such objects: a static link
+// that needs one name takes all, and the C library's own malloc is never pulled in beside them.
 extern const char pma_link_alloc;
 extern const char pma_link_malloc;
 

@@ -26,8 +26,8 @@ static void sizes_assign(struct arena *arena, size_t from, size_t to, enum grade
     }
 }
 
-// A bin that has had many slabs gives up the smaller of its sizes to bins of their own. What it holds
-// of those it keeps: its slots are as long as the longest.
+// A bin that has had many slabs gives up the smaller of its sizes to bins of their own. What it
+// holds of those it keeps: its slots are as long as the longest.
 static void bin_split(struct arena *arena, struct bin *bin) {
     size_t size = bin_size(arena, bin);
     size_t step = pma_class_step(size, bin->grade);
@@ -362,7 +362,8 @@ void pma_arena_notice(struct arena *arena, struct slab *slab) {
     }
     if (slab_state_of(state) != SLAB_CURRENT) {
         arena->busy = 1;
-        // A thread that freed another slot before may have stalled, seen the slab empty and claimed it.
+        // A thread that freed another slot before may have stalled, seen the slab empty and claimed
+        // it.
         if (slab_state_of(state) == SLAB_GONE) {
             slab_bury(arena, slab);
         } else {

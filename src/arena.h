@@ -101,8 +101,8 @@ PMA_INLINE void *bin_take(struct bin *bin, unsigned rotation) {
 // A slot that is free was freed remotely too. It never returns.
 PMA_COLD _Noreturn void pma_arena_refuse(struct slab *slab, size_t word, uint64_t bits);
 
-// The bits of a word that are free become the window. A remote bit on one of them is a slot that was
-// freed remotely and then, wrongly, by its owner: handing it out would give it to two.
+// The bits of a word that are free become the window. A remote bit on one of them is a slot that
+// was freed remotely and then, wrongly, by its owner: handing it out would give it to two.
 PMA_INLINE void window_load(struct bin *bin, struct slab *slab, size_t word, uint64_t free_bits) {
     uint64_t remote = __atomic_load_n(&slab->run.remote->bits[word], __ATOMIC_RELAXED);
     if (unlikely((remote & free_bits) != 0)) {
@@ -158,8 +158,8 @@ PMA_INLINE struct bin *arena_next_used(struct arena *arena, struct bin *bin) {
     return NULL;
 }
 
-// Leaves at most 16 neighbouring bits of a window that was just filled; the rest is found again when
-// the word is looked at next.
+// Leaves at most 16 neighbouring bits of a window that was just filled; the rest is found again
+// when the word is looked at next.
 void pma_window_narrow(struct bin *bin, unsigned rotation);
 
 // Sets up an arena in zeroed memory.
@@ -169,8 +169,8 @@ void pma_arena_init(struct arena *arena, struct stream *stream, unsigned number,
 // or a new slab. False: no memory.
 bool pma_arena_refill(struct arena *arena, struct bin *bin);
 
-// The same when bin_refill found nothing: all words of the current slab that had room were used. Looks
-// at them again, or leaves the slab.
+// The same when bin_refill found nothing: all words of the current slab that had room were used.
+// Looks at them again, or leaves the slab.
 bool pma_arena_refill_elsewhere(struct arena *arena, struct bin *bin);
 
 // A slab's count reached 0 by a free of the owner: it has room again, or it is empty.

@@ -17,9 +17,9 @@
 #include <pthread.h>
 #include <signal.h>
 
-// The background thread looks for what is old enough this often (nanoseconds) while anything is free
-// and dirty; a fork waits this long (nanoseconds) for the end of a round, which takes less unless
-// the machine is overloaded.
+// The background thread looks for what is old enough this often (nanoseconds) while anything is
+// free and dirty; a fork waits this long (nanoseconds) for the end of a round, which takes less
+// unless the machine is overloaded.
 #define PERIOD 1000000000u
 #define PATIENCE 100000000u
 // Its stack: a round needs less than 4 KiB, libc's own data on it less than 16 in common programs.
@@ -158,7 +158,7 @@ PMA_COLD static void thread_start(void) {
 
 // Once a second by a thread that makes calls, in the middle of one: what libc allocates now is
 // another call inside it, which would leave the arena unmarked.
-void pma_purge_ticked(void) {
+void pma_background_tick(void) {
     if (likely(phase_now() != PHASE_WANTED) || !phase_change(PHASE_WANTED, PHASE_STARTING)) {
         return;
     }

@@ -15,6 +15,9 @@
 // the process lives only for the program's own threads.
 void pma_background_enable(void);
 
+// Once a second by a thread that makes calls: a forked child has its thread started here.
+void pma_background_tick(void);
+
 // True while the thread is there, as far as this process knows.
 bool pma_background_is_running(void);
 

@@ -39,8 +39,9 @@
 #define PMA_APART 128
 #define PMA_ALIGNED(n) __attribute__((aligned(n)))
 
-// Words of 64 bits are read and written at once everywhere, which 32-bit x86 promises only where they
-// are aligned: there the ABI aligns them to 4 bytes unless the compiler is told -malign-double.
+// Words of 64 bits are read and written at once everywhere, which 32-bit x86 promises only where
+// they are aligned: there the ABI aligns them to 4 bytes unless the compiler is told
+// -malign-double.
 _Static_assert(_Alignof(struct { uint64_t word; }) == 8, "64-bit words must be aligned");
 
 // Expands to nothing in a release build; the test build turns it into a check that aborts.
@@ -108,8 +109,8 @@ PMA_INLINE uint64_t bits_set(uint64_t word, uint64_t bit) {
 #endif
 }
 
-// Sets bits of a word in memory that only the calling thread writes, and others may read at any time:
-// one instruction on x86, where the compiler would load and store.
+// Sets bits of a word in memory that only the calling thread writes, and others may read at any
+// time: one instruction on x86, where the compiler would load and store.
 PMA_INLINE void bits_add(uint64_t *word, uint64_t bits) {
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
     __asm__("orq %1, %0" : "+m"(*word) : "r"(bits) : "cc");
@@ -165,9 +166,9 @@ PMA_INLINE unsigned log2_up(size_t n) {
     return n <= 1 ? 0 : bits_highest(n - 1) + 1;
 }
 
-// Makes one value of another, if the byte has that; what was written before is seen by whoever reads
-// the new one. Some ports (riscv64) change whole words only: there the word around the byte is, whose
-// lowest byte comes first.
+// Makes one value of another, if the byte has that; what was written before is seen by whoever
+// reads the new one. Some ports (riscv64) change whole words only: there the word around the byte
+// is, whose lowest byte comes first.
 PMA_INLINE bool byte_change(uint8_t *byte, uint8_t from, uint8_t to) {
 #if defined(__GCC_HAVE_SYNC_COMPARE_AND_SWAP_1) || !defined(__riscv)
     return __atomic_compare_exchange_n(byte, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);

@@ -54,8 +54,8 @@ static unsigned doublings(size_t size, unsigned level) {
     return size <= PMA_FINE_MAX ? (unsigned)size_min(level, 12) : level / 3;
 }
 
-// A word is as long as a window reaches, and in time all of it is touched, since slots are chosen at
-// random: so its bytes are few until there are many slots of the class.
+// A word is as long as a window reaches, and in time all of it is touched, since slots are chosen
+// at random: so its bytes are few until there are many slots of the class.
 static unsigned shift_chosen(size_t size, unsigned level) {
     size_t most = PMA_WORD_BYTES << doublings(size, level);
     most = size_min(most, size <= PMA_FINE_MAX ? 64 * PMA_FINE_MAX : PMA_WORD_BYTES_LARGE);

@@ -52,8 +52,8 @@ extern void *dlsym(void *handle, const char *name) __attribute__((weak));
 extern int dlclose(void *handle) __attribute__((weak));
 
 // A program in C may load a C++ library late, below a module and for it alone: then it is found
-// from the module that called, and nowhere else. Only a request that failed comes here, and throwing
-// takes the loader's lock as well.
+// from the module that called, and nowhere else. Only a request that failed comes here, and
+// throwing takes the loader's lock as well.
 static function find_late(const char *name, const void *caller) {
     Dl_info info;
     if (dladdr == NULL || dlopen == NULL || dlsym == NULL || dlclose == NULL ||
@@ -163,9 +163,9 @@ static void handler_call(void *argument) {
 
 // ---- operators of others
 
-// A program may replace some of the operators, as a rule the plain ones alone, and count on the others
-// to lead there, as the C++ library's do: what its new made must not be freed here because its size
-// was told. So each asks whether the name that it stands on is still ours in this process.
+// A program may replace some of the operators, as a rule the plain ones alone, and count on the
+// others to lead there, as the C++ library's do: what its new made must not be freed here because
+// its size was told. So each asks whether the name that it stands on is still ours in this process.
 // Ours go by hidden names here, since the public ones lead to the process's.
 #define STRING(name) #name
 #define AS(name) STRING(name)

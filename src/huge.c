@@ -289,16 +289,16 @@ struct run *pma_huge_take(size_t size, size_t alignment, struct stream *stream) 
 
 // ---- giving
 
-// What may lie in the cache, until nobody has used it for a second. A program that takes and frees huge
-// blocks of all sizes (5 to 25 MiB, 20 at a time) spends most of its time in page faults: 2.6 million
-// of them with the limit for other dirty memory, 1.3 with this one.
+// What may lie in the cache, until nobody has used it for a second. A program that takes and frees
+// huge blocks of all sizes (5 to 25 MiB, 20 at a time) spends most of its time in page faults: 2.1
+// million of them with the limit for other dirty memory, 1.3 with this one.
 static size_t cache_limit(void) {
     size_t live = __atomic_load_n(&pma_pageheap.live, __ATOMIC_RELAXED);
     return size_max(PMA_DIRTY_MIN, live / PMA_HUGE_FRACTION);
 }
 
-// Who is freed last is likely to fit what comes next: the oldest make room for it. The list of those
-// goes to the caller.
+// Who is freed last is likely to fit what comes next: the oldest make room for it. The list of
+// those goes to the caller.
 static struct run *cache_put(struct run *run) {
     struct run *leaving = NULL;
     size_t bytes = bytes_of(run);
@@ -363,8 +363,9 @@ void pma_huge_cache_tick(uint64_t now) {
 
 // ---- another size
 
-// Who grows a block is likely to grow it again: an eighth more is mapped, out of the program's sight and
-// untouched, so that small steps call the kernel seldom. If that is refused, what is needed will do.
+// Who grows a block is likely to grow it again: an eighth more is mapped, out of the program's
+// sight and untouched, so that small steps call the kernel seldom. If that is refused, what is
+// needed will do.
 static bool grow_with_room(struct run *run, size_t bytes) {
     size_t room = align_down(bytes / 8, pma_page_size);
     return mapping_grow(run, bytes + room) || (room > 0 && mapping_grow(run, bytes));

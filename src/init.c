@@ -79,7 +79,8 @@ static struct lock *fork_lock(unsigned i) {
 
 // What the C library says, where it says it (glibc 2.32).
 extern char single_threaded __asm__("__libc_single_threaded") __attribute__((weak));
-// Its lock on the list of open files, which it takes in fork after all handlers, and twice if asked.
+// Its lock on the list of open files, which it takes in fork after all handlers, and twice if
+// asked.
 extern void files_lock(void) __asm__("_IO_list_lock") __attribute__((weak));
 extern void files_unlock(void) __asm__("_IO_list_unlock") __attribute__((weak));
 

@@ -17,8 +17,8 @@ static size_t pages_for(size_t size) {
 
 // ---- the run cache
 
-// A bit for each place with a run of this length. Four places at a time: one after the other they take
-// 130 instructions, a quarter of all that a large block costs.
+// A bit for each place with a run of this length. Four places at a time: with one after the other
+// malloc and free of 40,000 bytes took 543 instructions instead of 445.
 static unsigned places_of(const struct run_cache *cache, uint32_t npages) {
     typedef uint32_t four __attribute__((vector_size(16), may_alias));
     const four *lengths = (const four *)cache->lengths;

@@ -23,7 +23,8 @@ typedef void *(*opener)(const char *file, int flags);
 typedef void (*handler)(void);
 typedef int (*registrar)(handler prepare, handler parent, handler child, void *library);
 
-// Weak, as the library must not need it to start. dlsym may allocate: nobody comes here from malloc.
+// Weak, as the library must not need it to start. dlsym may allocate: nobody comes here from
+// malloc.
 extern void *dlsym(void *handle, const char *name) __attribute__((weak));
 
 // The archive, which test/checks/state looks at, does not have these.
@@ -54,9 +55,9 @@ int PMA_NAME(__register_atfork)(handler prepare, handler parent, handler child, 
 
 #else
 
-// The archive has none of these: in a static program there are no others behind them. (libtool tells
-// which of the two it compiles.) But the program it is a part of can come before the constructors of
-// all libraries, as no shared library can.
+// The archive has none of these: in a static program there are no others behind them. (libtool
+// tells which of the two it compiles.) But the program it is a part of can come before the
+// constructors of all libraries, as no shared library can.
 static void program_start(int count, char **arguments, char **environment) {
     (void)count;
     (void)arguments;

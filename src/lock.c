@@ -148,9 +148,9 @@ static bool lock_spin(struct lock *lock) {
     return false;
 }
 
-// Whoever has slept takes the lock as held with sleepers, and then looks whether there are any left:
-// a wake for nobody costs as much as one for somebody. A thread counts itself before it writes 2: so
-// either its 2 comes after the 1 written here, or its count is seen.
+// Whoever has slept takes the lock as held with sleepers, and then looks whether there are any
+// left: a wake for nobody costs as much as one for somebody. A thread counts itself before it
+// writes 2: so either its 2 comes after the 1 written here, or its count is seen.
 PMA_SLOW void pma_lock_slow(struct lock *lock, const struct lock *outer) {
     refuse_double(lock);
     refuse_self(lock, outer);

@@ -1,8 +1,9 @@
 // lock.h - locks with a rank.
 //
 // Owns the order in which locks may be taken: a thread takes only locks of a higher rank than any
-// it holds, which the test build checks. Whoever waits spins briefly and then sleeps in the kernel. It must know nothing of what it guards. Fork handlers take every lock in rank order
-// and set each free again in the child.
+// it holds, which the test build checks. Whoever waits spins briefly and then sleeps in the kernel.
+// It must know nothing of what it guards. Fork handlers take every lock in rank order and set each
+// free again in the child.
 #ifndef PMA_LOCK_H
 #define PMA_LOCK_H
 
@@ -59,8 +60,8 @@ PMA_INLINE void pma_unlock_note(const struct lock *lock) {
 }
 #endif
 
-// The lock that the thread is just taking or leaving, when its owner is not written yet or no more: a
-// signal's handler may come then too. Its address names the thread.
+// The lock that the thread is just taking or leaving, when its owner is not written yet or no more:
+// a signal's handler may come then too. Its address names the thread.
 extern __thread const struct lock *pma_lock_between;
 
 PMA_INLINE const struct lock *lock_begin(const struct lock *lock) {

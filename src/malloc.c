@@ -197,7 +197,8 @@ void PMA_NAME(freezero)(void *block, size_t size) {
     }
 }
 
-// ---- the C library's own names: the public ones by their addresses, so that they lead where those do
+// ---- the C library's own names: the public ones by their addresses, so that they lead where those
+// do
 
 void *PMA_NAME(__libc_malloc)(size_t size) {
     return checker_taken(PMA_NAME(malloc))(size);

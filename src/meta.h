@@ -2,8 +2,8 @@
 //
 // Owns address space of its own at random places, with an inaccessible page before and behind each
 // stretch. What is taken is zeroed, never given back here, and recycled only by its taker as the
-// same thing. One lock guards growing and is held across the calls to the kernel, another what is handed
-// out. It must not know what is stored.
+// same thing. One lock guards growing and is held across the calls to the kernel, another what is
+// handed out. It must not know what is stored.
 #ifndef PMA_META_H
 #define PMA_META_H
 

@@ -2,8 +2,8 @@
 //
 // Owns the options, which are const after init and lie on a page that the loader closed to writing.
 // They come from three places, and the later one wins: the system's file, the program's own string
-// pamalloc_options, and the environment's PAMALLOC_OPTIONS, which is not looked at in a program that
-// has more rights than its caller. It must not know who asks for them.
+// pamalloc_options, and the environment's PAMALLOC_OPTIONS, which is not looked at in a program
+// that has more rights than its caller. It must not know who asks for them.
 #ifndef PMA_OPTIONS_H
 #define PMA_OPTIONS_H
 

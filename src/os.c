@@ -27,8 +27,8 @@ enum { PMA_MAP_FIXED_NOREPLACE = 0x100000 };
 enum { PMA_MADV_WIPEONFORK = 18, PMA_MADV_POPULATE_WRITE = 23, PMA_MADV_NONE = -1 };
 enum { PMA_GRND_NONBLOCK = 1, PMA_GRND_INSECURE = 4 };
 
-// The kernel's headers are not where every compiler looks: musl's does not, nor one for 32 bits that
-// has none of its own. Like the rest of the kernel's interface these numbers never change.
+// The kernel's headers are not where every compiler looks: musl's does not, nor one for 32 bits
+// that has none of its own. Like the rest of the kernel's interface these numbers never change.
 enum { PMA_FUTEX_WAIT_PRIVATE = 0 | 128, PMA_FUTEX_WAKE_PRIVATE = 1 | 128 };
 
 // On 32 bits mmap counts its offset, which is always 0 here, in pages, and has another name.

@@ -66,8 +66,8 @@ bool pma_os_purge(void *start, size_t size);
 bool pma_os_populate(void *start, size_t size);
 
 // Makes a mapping longer; contents are kept. In place if target is NULL, else it moves to target,
-// over what was reserved there. NULL: the mapping is as it was, but the kernel may have unmapped the
-// target.
+// over what was reserved there. NULL: the mapping is as it was, but the kernel may have unmapped
+// the target.
 void *pma_os_remap(void *start, size_t old_size, size_t new_size, void *target);
 
 // Pages that a forked child sees as zero. False where the kernel does not know how.

@@ -27,8 +27,8 @@ struct leaf {
 struct pagemap {
     // The run of an entry that is 0: nobody's. Free compares the owner and need not look for NULL.
     struct run none;
-    // atomic; where the leaf's first entry would be if it held one for every address from 0 on: so a
-    // look-up needs no remainder. 0: there is no leaf. Leaves are never unmapped.
+    // atomic; where the leaf's first entry would be if it held one for every address from 0 on: so
+    // a look-up needs no remainder. 0: there is no leaf. Leaves are never unmapped.
     uintptr_t top[PMA_TOP_ENTRIES];
     struct leaf *newest; // lock to write, atomic to read; all leaves, by next
 };
@@ -66,8 +66,8 @@ PMA_INLINE uintptr_t pagemap_top(size_t top) {
     return from;
 }
 
-// The run that holds the address, as far as its granule is entered, else pma_pagemap.none. Any value is
-// a valid argument.
+// The run that holds the address, as far as its granule is entered, else pma_pagemap.none. Any
+// value is a valid argument.
 PMA_INLINE struct run *pagemap_look(uintptr_t address) {
     size_t top = address >> PMA_LEAF_SHIFT;
     if (unlikely(top >= PMA_TOP_ENTRIES)) {
@@ -93,8 +93,8 @@ PMA_INLINE void pagemap_set(uintptr_t address, struct run *run) {
     __atomic_store_n(pagemap_entry(from, address), entry, __ATOMIC_RELEASE);
 }
 
-// Makes the entries of a range writable, and if any is not yet, those of so many bytes more behind it
-// too, if that can be had. False: no memory for it, and nothing may be entered there.
+// Makes the entries of a range writable, and if any is not yet, those of so many bytes more behind
+// it too, if that can be had. False: no memory for it, and nothing may be entered there.
 bool pma_pagemap_prepare(uintptr_t start, size_t size, size_t ahead);
 
 // The same with what is ahead of need below the range.

@@ -135,9 +135,6 @@ size_t pma_purge(bool all) {
             shard_close(shard, close_pages(PMA_CLOSE_MIN), 0);
         }
     }
-    if (!all) {
-        pma_purge_ticked();
-    }
     return sum;
 }
 

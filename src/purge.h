@@ -19,14 +19,11 @@ void pma_purge_if_due(struct shard *shard);
 // The same for all shards; with all set, everything. The number of bytes that were dropped.
 size_t pma_purge(bool all);
 
-// Somebody may sleep until there is something to give back; whoever frees calls. Without a sleeper it
-// is one load.
+// Somebody may sleep until there is something to give back; whoever frees calls. Without a sleeper
+// it is one load.
 enum { PURGE_AWAKE, PURGE_SLEEPS };
 extern uint32_t pma_purge_sleeper; // atomic
 void pma_purge_wake(void);
-
-// Given by a floor above: once a second while threads make calls, from inside pma_purge(false).
-void pma_purge_ticked(void);
 
 // Closes free runs of any size from 16 pages on, to make place under a limit on writable memory.
 // True if any was.

@@ -29,9 +29,9 @@ struct stream {
 // succeeds.
 PMA_SLOW void pma_stream_refill(struct stream *stream);
 
-// Where the process's seed is kept: zeroed memory that a forked child sees as zero. Keys are derived
-// from the seed and the stream's identity. It is drawn from the kernel when it is needed first, and
-// again in a child, and told to every fatal message.
+// Where the process's seed is kept: zeroed memory that a forked child sees as zero. Keys are
+// derived from the seed and the stream's identity. It is drawn from the kernel when it is needed
+// first, and again in a child, and told to every fatal message.
 void pma_random_set_home(uint64_t *home);
 bool pma_random_has_home(void);
 
@@ -57,8 +57,8 @@ PMA_INLINE unsigned stream_nibble(struct stream *stream) {
     return stream_rotation(stream) >> 2;
 }
 
-// One of 0 ... n - 1, n at most 4096: each comes of 4 or 5 in 256 draws when n is 64, of 16 in 65536
-// and more when it is larger.
+// One of 0 ... n - 1, n at most 4096: each comes of 4 or 5 in 256 draws when n is 64, of 16 in
+// 65536 and more when it is larger.
 PMA_INLINE size_t stream_scale(struct stream *stream, size_t n) {
     size_t drawn = stream_nibble(stream) << 4;
     drawn |= stream_nibble(stream);

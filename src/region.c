@@ -16,9 +16,9 @@ struct regions {
     uintptr_t start;    // growth; of the region that is growing now, 0 before the first
     uintptr_t reserved; // growth; ours up to here
     uint32_t is_shared; // atomic; several threads take pages
-    unsigned
-        expansions; // growth to write, atomic to read; N of the N-th expansion, stops counting at 63
-    size_t total;   // atomic; committed bytes, all regions together
+    // growth to write, atomic to read; N of the N-th expansion, stops counting at 63
+    unsigned expansions;
+    size_t total;        // atomic; committed bytes, all regions together
     struct lock lock;    // held while pages are handed out
     uintptr_t used;      // lock; handed out up to here
     uintptr_t committed; // lock and growth to write, either to read; writable up to here
@@ -222,8 +222,9 @@ static bool grow(size_t need, struct extent *last) {
     return last->size == 0 && region_open(need) && commit_more(need);
 }
 
-// While another thread has the kernel commit more, this one need not wait for it: it maps some of its
-// own, where the kernel likes: the next such mapping is likely to lie below, and to merge with it.
+// While another thread has the kernel commit more, this one need not wait for it: it maps some of
+// its own, where the kernel likes: the next such mapping is likely to lie below, and to merge with
+// it.
 static struct extent map_apart(size_t need) {
     size_t size = size_max(need, step_size());
     void *start = pma_os_map(NULL, size);

@@ -74,8 +74,9 @@ PMA_INLINE bool inbox_is_empty(const struct inbox *inbox) {
 struct slab *pma_inbox_take_all(struct inbox *inbox);
 struct slab *pma_inbox_next(struct slab *slab);
 
-// In a forked child, which is alone yet: first the one, then for each inbox the other. What is in an
-// inbox stays there; what was on its way is queued again by its next free, or found by other means.
+// In a forked child, which is alone yet: first the one, then for each inbox the other. What is in
+// an inbox stays there; what was on its way is queued again by its next free, or found by other
+// means.
 void pma_remote_after_fork(void);
 void pma_inbox_after_fork(struct inbox *inbox);
 

@@ -42,8 +42,8 @@ static size_t queue_length(const struct bin *bin) {
 
 // Drops the pages of each slab in the queue that are covered by at least least bytes of free slots,
 // if at most 1/part of its slots are live. A slab whose pages were dropped with as many live slots
-// as now is passed over, unless part is 1. The slabs must be current meanwhile: as long as one is in the queue, its
-// pages can become another's at any moment.
+// as now is passed over, unless part is 1. The slabs must be current meanwhile: as long as one is
+// in the queue, its pages can become another's at any moment.
 static size_t queue_drop(struct arena *arena, struct bin *bin, size_t least, size_t part) {
     size_t sum = 0;
     for (size_t count = queue_length(bin); count > 0; count--) {

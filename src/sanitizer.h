@@ -1,9 +1,10 @@
 // sanitizer.h - is this a sanitizer's program, in which our malloc has come before the sanitizer's?
 //
-// Owns nothing. A program that clang made has the sanitizer's malloc in itself, where it comes first: nobody asks ours.
-// gcc's sanitizers are shared libraries, and a preloaded library comes before them. The address sanitizer then ends the
-// program by itself and says why. The thread sanitizer allows memory at some addresses only, and the program would
-// crash without a word at the first touch of another; the leak sanitizer would see no block. It must not know the heap.
+// Owns nothing. A program that clang made has the sanitizer's malloc in itself, where it comes
+// first: nobody asks ours. gcc's sanitizers are shared libraries, and a preloaded library comes
+// before them. The address sanitizer then ends the program by itself and says why. The thread
+// sanitizer allows memory at some addresses only, and the program would crash without a word at the
+// first touch of another; the leak sanitizer would see no block. It must not know the heap.
 #ifndef PMA_SANITIZER_H
 #define PMA_SANITIZER_H
 
@@ -30,8 +31,8 @@ PMA_COLD static void sanitizer_tell(const char *text) {
     pma_line_write(&line, 2);
 }
 
-// A sanitizer's malloc is the process's: ours was linked or preloaded to no end, and must not map anything either, since
-// the sanitizer looks at the process's mappings when it starts.
+// A sanitizer's malloc is the process's: ours was linked or preloaded to no end, and must not map
+// anything either, since the sanitizer looks at the process's mappings when it starts.
 PMA_INLINE bool sanitizer_is_heap(void) {
 #if SANITIZER_TESTS_US
     return false;

@@ -56,8 +56,8 @@ void pma_shard_init(struct shard *shard);
 struct run *pma_shard_take_descriptor(struct shard *shard);
 void pma_shard_give_descriptor(struct shard *shard, struct run *run);
 
-// True if there are descriptors for new pages and for both rests when a run is cut of them. Without, growing would not
-// help whoever asks, however often it is done.
+// True if there are descriptors for new pages and for both rests when a run is cut of them.
+// Without, growing would not help whoever asks, however often it is done.
 bool pma_shard_may_grow(struct shard *shard);
 
 // Puts a run into the list of its state, or takes it out. Only its ends are entered in the page

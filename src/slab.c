@@ -5,8 +5,8 @@
 
 #include "os.h"
 
-// The first shares two pairs of cache lines with the remote part, 256 bytes in all; the others follow
-// the levels at which small slots double.
+// The first shares two pairs of cache lines with the remote part, 256 bytes in all; the others
+// follow the levels at which small slots double.
 const uint8_t pma_slab_capacities[PMA_SLAB_CAPACITIES] = { 2, 12, 18, 34, PMA_SLAB_WORDS_MAX + 1 };
 
 static size_t owner_size(size_t words) {

@@ -65,8 +65,8 @@ PMA_INLINE size_t slab_slots(const struct slab *slab) {
     return (size_t)slab->run.words * (64u >> slab->run.shift);
 }
 
-// The word of live that holds a position. The compiler would add the offset of live to the index first,
-// an instruction more.
+// The word of live that holds a position. The compiler would add the offset of live to the index
+// first, an instruction more.
 PMA_INLINE uint64_t *slab_word(struct slab *slab, uint64_t index) {
     char *place = (char *)slab + (size_t)(index / 64) * sizeof(uint64_t);
     __asm__("" : "+r"(place));

@@ -5,8 +5,8 @@
 
 #include "meta.h"
 
-// Descriptors are cut from pieces of memory: one page's worth at first, each further one twice that,
-// so that arenas that grow seldom meet at the lock of metadata.
+// Descriptors are cut from pieces of memory: one page's worth at first, each further one twice
+// that, so that arenas that grow seldom meet at the lock of metadata.
 #define PIECE_MIN ((size_t)4 << 10)
 #define PIECE_MAX ((size_t)64 << 10)
 

@@ -36,8 +36,9 @@ struct lock *pma_thread_lock(void) {
 
 // ---- arenas
 
-// With the first arena, and not when the library starts: a program that allocates nothing is spared five
-// calls of the kernel. Without this memory, streams are keyed one by one, and messages know no seed.
+// With the first arena, and not when the library starts: a program that allocates nothing is spared
+// five calls of the kernel. Without this memory, streams are keyed one by one, and messages know no
+// seed.
 static void seed_home_ensure(void) {
     lock_lock(&threads.lock);
     if (!pma_random_has_home()) {

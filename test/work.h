@@ -6,6 +6,7 @@
 #include "harness.h"
 
 #include <malloc.h>
+#include <pthread.h>
 
 enum { WORK_HELD = 128, WORK_MARKED = 256 };
 
@@ -133,6 +134,22 @@ static inline size_t work_run(uint64_t seed, size_t steps, size_t largest) {
     }
     work_end(&work);
     return work.refused;
+}
+
+static inline void *work_thread_main(void *unused) {
+    CHECK(work_run(6, 300, 1 << 20) == 0);
+    return unused;
+}
+
+// Some of it in a thread with a stack of this size.
+static inline void work_in_thread(size_t stack_size) {
+    pthread_attr_t attributes;
+    pthread_t thread;
+    REQUIRE(pthread_attr_init(&attributes) == 0);
+    REQUIRE(pthread_attr_setstacksize(&attributes, stack_size) == 0);
+    REQUIRE(pthread_create(&thread, &attributes, work_thread_main, NULL) == 0);
+    REQUIRE(pthread_join(thread, NULL) == 0);
+    (void)pthread_attr_destroy(&attributes);
 }
 
 #endif

@@ -1,4 +1,5 @@
-// background.c - with the option background, does a process that makes no call come down, and is all else as before?
+// background.c - with the option background, does a process that makes no call come down, and is
+// all else as before?
 //
 // The program starts itself again with the option set.
 #include "../figures.h"

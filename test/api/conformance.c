@@ -1,7 +1,8 @@
 // What does each entry point of C answer to each size and alignment, with memory and without?
 #include "conformance.h"
 
-// ---- blocks that change their size: the same rules, and the old block is intact when there is none
+// ---- blocks that change their size: the same rules, and the old block is intact when there is
+// none
 
 enum { OLD = 100 };
 

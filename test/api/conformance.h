@@ -1,6 +1,6 @@
-// conformance.h - the table: entry points x sizes x alignments, with memory and without. Each cell is
-// judged on result, alignment, errno, out parameter, usable size and contents, and is given back by
-// each of the calls that free, in turn.
+// conformance.h - the table: entry points x sizes x alignments, with memory and without. Each cell
+// is judged on result, alignment, errno, out parameter, usable size and contents, and is given back
+// by each of the calls that free, in turn.
 #ifndef CONFORMANCE_H
 #define CONFORMANCE_H
 

@@ -49,21 +49,6 @@ __attribute__((constructor(101))) static void first_constructor(void) {
     CHECK(work_run(2, 2000, 1 << 20) == 0);
 }
 
-static void *in_a_thread(void *unused) {
-    CHECK(work_run(3, 300, 1 << 20) == 0);
-    return unused;
-}
-
-static void run_thread(size_t stack_size) {
-    pthread_attr_t attributes;
-    pthread_t thread;
-    REQUIRE(pthread_attr_init(&attributes) == 0);
-    REQUIRE(pthread_attr_setstacksize(&attributes, stack_size) == 0);
-    REQUIRE(pthread_create(&thread, &attributes, in_a_thread, NULL) == 0);
-    REQUIRE(pthread_join(thread, NULL) == 0);
-    (void)pthread_attr_destroy(&attributes);
-}
-
 static void start_again(void) {
     char *arguments[] = { (char *)(uintptr_t) "early", (char *)(uintptr_t) "again", NULL };
     (void)execv("/proc/self/exe", arguments);
@@ -82,7 +67,7 @@ static void without_descriptors(void *unused) {
     struct rlimit none = { 0, 0 };
     (void)unused;
     REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
-    run_thread(1 << 16);
+    work_in_thread(1 << 16);
     CHECK(work_run(4, 10000, 4 << 20) == 0);
 }
 
@@ -128,8 +113,8 @@ int main(int count, char **arguments) {
         return test_end();
     }
     api_begin(60);
-    run_thread(PTHREAD_STACK_MIN);
-    run_thread(1 << 16);
+    work_in_thread(PTHREAD_STACK_MIN);
+    work_in_thread(1 << 16);
     expect_good(without_streams, "without standard streams");
     expect_good(without_descriptors, "without descriptors");
     expect_good(without_proc, "without /proc");

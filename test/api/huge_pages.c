@@ -1,7 +1,8 @@
-// huge_pages.c - what the option thp says, does the kernel hear it of each kind of memory, and do huge blocks go back whole?
+// huge_pages.c - what the option thp says, does the kernel hear it of each kind of memory, and do
+// huge blocks go back whole?
 //
-// The program starts itself again with each word. What the kernel was told stands in smaps: "nh" for never, "hg" for
-// advice to use them.
+// The program starts itself again with each word. What the kernel was told stands in smaps: "nh"
+// for never, "hg" for advice to use them.
 #include "../figures.h"
 
 #include <malloc.h>

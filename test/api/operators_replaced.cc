@@ -1,5 +1,5 @@
-// Does a program work that replaces the plain operators new and delete, and counts on all others to lead
-// there, as the C++ library's do? Its blocks are none of malloc's.
+// Does a program work that replaces the plain operators new and delete, and counts on all others to
+// lead there, as the C++ library's do? Its blocks are none of malloc's.
 #include "../harness.h"
 
 #include <new>

@@ -119,7 +119,8 @@ int main(int count, char **arguments) {
         api_begin(30);
         open_and_close("user.so", RTLD_NOW | RTLD_LOCAL);
         open_and_close("plugin.so", RTLD_NOW | RTLD_GLOBAL);
-        // Deep binding would look into the library's own dependencies first, and find libc's malloc.
+        // Deep binding would look into the library's own dependencies first, and find libc's
+        // malloc.
         open_and_close("user.so", RTLD_NOW | RTLD_DEEPBIND);
         open_and_close("plugin.so", RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
         other_namespaces("user.so", 50);

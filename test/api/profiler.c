@@ -80,7 +80,8 @@ int main(void) {
     for (int i = 0; i < count; i++) {
         good += leads_to_root(i);
     }
-    // The kernel's timer ticks at 250 Hz or less on some machines, and others may have the processor.
+    // The kernel's timer ticks at 250 Hz or less on some machines, and others may have the
+    // processor.
     CHECK_SAY(count >= 100, "%d samples", count);
     CHECK_SAY(good * 100 >= count * 99, "%d of %d samples lead to the root", good, count);
     return test_end();

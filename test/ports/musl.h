@@ -1,4 +1,5 @@
-// musl.h - what the tests call by the GNU C library's declarations, for a C library that declares none of it.
+// musl.h - what the tests call by the GNU C library's declarations, for a C library that declares
+// none of it.
 //
 // Included before all else by test/ports/musl.sh. The functions are pamalloc's own.
 #ifndef MUSL_H

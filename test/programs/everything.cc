@@ -1,4 +1,5 @@
-// Includes most of the standard library and uses enough of it that the compiler instantiates a few thousand templates.
+// Includes most of the standard library and uses enough of it that the compiler instantiates a few
+// thousand templates.
 
 #include <algorithm>
 #include <any>

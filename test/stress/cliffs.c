@@ -41,7 +41,8 @@ static void lone_objects(void) {
             beside = time < beside ? time : beside;
             free(other);
         }
-        // A page that flips in and out costs microseconds; a loaded machine some hundred nanoseconds.
+        // A page that flips in and out costs microseconds; a loaded machine some hundred
+        // nanoseconds.
         CHECK_SAY(alone <= 3 * beside + 1e-6, "size %zu: %.0f ns alone, %.0f beside another",
                   sizes[i], alone * 1e9, beside * 1e9);
         CHECK_SAY(alone < 3e-6, "size %zu: %.0f ns", sizes[i], alone * 1e9);
@@ -137,18 +138,23 @@ static void *time_single_calls(void *unused) {
     return unused;
 }
 
-static double free_the_mass(void) {
-    pthread_t thread;
-    struct dice dice = { 8 };
-    for (size_t i = 0; i < MASS; i++) {
-        mass[i] = get(64);
+// So many blocks, in random order.
+static void mass_take(size_t count, size_t size) {
+    struct dice dice = { count };
+    for (size_t i = 0; i < count; i++) {
+        mass[i] = get(size);
     }
-    for (size_t i = MASS; i > 1; i--) {
+    for (size_t i = count; i > 1; i--) {
         size_t k = dice_below(&dice, i);
         void *block = mass[k];
         mass[k] = mass[i - 1];
         mass[i - 1] = block;
     }
+}
+
+static double free_the_mass(void) {
+    pthread_t thread;
+    mass_take(MASS, 64);
     stop = false;
     longest = 0;
     REQUIRE(pthread_create(&thread, NULL, time_single_calls, NULL) == 0);
@@ -179,23 +185,10 @@ static void a_mass_of_frees_stops_nobody(void) {
 
 // ---- more of the same costs more of the same
 
-static void mass_shuffle(size_t count) {
-    struct dice dice = { count };
-    for (size_t i = 0; i < count; i++) {
-        mass[i] = get(48);
-    }
-    for (size_t i = count; i > 1; i--) {
-        size_t k = dice_below(&dice, i);
-        void *block = mass[k];
-        mass[k] = mass[i - 1];
-        mass[i - 1] = block;
-    }
-}
-
 static double time_a_free(size_t count) {
     double best = 1;
     for (int round = 0; round < 3; round++) {
-        mass_shuffle(count);
+        mass_take(count, 48);
         double start = seconds_now();
         for (size_t i = 0; i < count; i++) {
             free(mass[i]);

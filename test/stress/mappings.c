@@ -171,7 +171,8 @@ static void blocks_that_move(void *argument) {
             block[0] = 1;
         }
         free(block);
-        // Without the cache of freed mappings each one comes from the kernel, at a place of its own.
+        // Without the cache of freed mappings each one comes from the kernel, at a place of its
+        // own.
         if (i % 2 == 0) {
             (void)malloc_trim(0);
         }

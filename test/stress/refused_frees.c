@@ -1,5 +1,5 @@
-// A heap is filled, and then freed while the kernel refuses every call: munmap, madvise, mprotect, and more memory for
-// descriptors. Does each free succeed, and is all of it there again afterwards?
+// A heap is filled, and then freed while the kernel refuses every call: munmap, madvise, mprotect,
+// and more memory for descriptors. Does each free succeed, and is all of it there again afterwards?
 //
 // Linked with the internal names of the test build.
 #include "../figures.h"

@@ -1,4 +1,5 @@
-// known.c - a program whose calls are counted: what a tool says of it can be compared with what it did.
+// known.c - a program whose calls are counted: what a tool says of it can be compared with what it
+// did.
 //
 // Run by the scripts of test/tools, with the library preloaded.
 #include <pthread.h>

@@ -1,7 +1,7 @@
 // names.c - every name by which a block is had or freed, mixed as a correct program may.
 //
-// Run by test/tools/valgrind.sh, alone and preloaded: the names that valgrind replaces and those that it does not know
-// must serve from one heap.
+// Run by test/tools/valgrind.sh, alone and preloaded: the names that valgrind replaces and those
+// that it does not know must serve from one heap.
 #define _GNU_SOURCE
 #include <malloc.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-// planted.cc - a program that does everything right but for the one mistake that its argument names.
+// planted.cc - a program that does everything right but for the one mistake that its argument
+// names.
 //
 // Run by test/tools/valgrind.sh.
 #include <cstdlib>

@@ -436,6 +436,22 @@ static void check_refused(void) {
     CHECK_EQ(pma_alloc_usable("test", NULL), 0);
 }
 
+// Small steps move a block seldom: each time it gets an eighth more than it had.
+static void check_small_steps(void) {
+    char *block = pma_malloc(1000);
+    size_t moves = 0;
+    REQUIRE(block != NULL);
+    for (size_t size = 1016; size <= PMA_SLOT_MAX; size += 16) {
+        char *grown = pma_realloc(block, size);
+        REQUIRE(grown != NULL);
+        moves += grown != block;
+        block = grown;
+    }
+    // 1.125 ^ 30 is 34; with fine classes a block may move a few times more.
+    CHECK_AT_MOST(moves, 34);
+    pma_free(block);
+}
+
 // ---- threads
 
 #define PLACES 256
@@ -508,6 +524,7 @@ int main(void) {
     if (page != NULL && pma_os_purge(page, pma_page_size)) {
         check_tick();
     }
+    check_small_steps();
     check_refused();
     check_threads(dice_draw(&dice));
     return test_end();

@@ -59,8 +59,8 @@ static void check_tables(void) {
     CHECK(arena_next_used(arena, NULL) == NULL);
 }
 
-// The sizes of a bin that grows get bins of their own: at first 16 per doubling, then, above 1 KiB, 32.
-// Sizes elsewhere keep theirs, and what was handed out before stays what it was.
+// The sizes of a bin that grows get bins of their own: at first 16 per doubling, then, above 1 KiB,
+// 32. Sizes elsewhere keep theirs, and what was handed out before stays what it was.
 struct range {
     size_t low;
     size_t high;
@@ -181,6 +181,36 @@ static void check_windows(void) {
     struct slabs slabs = arena_check(arena);
     CHECK(slabs.live >= 6 * 2 * PMA_CLASSES);
     check_pages(&slabs);
+}
+
+// A narrowed window holds neighbours only, at least one, and what it leaves is handed out later:
+// all slots of the word, each once.
+static void check_narrow(size_t size) {
+    struct arena *arena = arena_make(3, 0);
+    struct bin *bin = arena_bin_for(arena, size);
+    REQUIRE(pma_arena_refill(arena, bin));
+    struct slab *slab = bin->current;
+    uint64_t whole = bin->window;
+    uint64_t fresh = bin->fresh | slab->fresh;
+    size_t slots = slab_slots(slab);
+    pma_window_narrow(bin, 20);
+    size_t kept = bits_count(bin->window);
+    CHECK(kept > 0 && (bin->window & ~whole) == 0);
+    CHECK(slab->run.shift >= 2 ? bin->window == whole : kept < bits_count(whole) && kept <= 16);
+    CHECK_EQ(bin->fresh & ~bin->window, 0);
+    CHECK_EQ(bin->fresh | slab->fresh, fresh);
+    for (size_t i = 0; i < slots; i++) {
+        void *slot = arena_take(arena, size);
+        REQUIRE(slot != NULL && slab_at(slot) == slab);
+    }
+    CHECK_EQ(pma_slab_count_live(slab), slots);
+}
+
+static void narrow(void *argument) {
+    (void)argument;
+    check_narrow(48);
+    check_narrow(224);
+    check_narrow(320);
 }
 
 // Every slot of a slab, word by word, before the next slab is begun.
@@ -630,6 +660,8 @@ int main(void) {
     pma_pageheap_init(2);
     check_tables();
     check_splits();
+    struct child_end narrowed = run_child(narrow, NULL, 20);
+    expect_exit(&narrowed, 0, "windows of a thread that makes few calls");
     struct child_end end = run_child(check_used, NULL, 20);
     expect_exit(&end, 0, "bins in use");
     check_windows();

@@ -1,4 +1,5 @@
-// background.c - the thread gives back what lies unused, keeps out of signals and forks, and keeps no process alive.
+// background.c - the thread gives back what lies unused, keeps out of signals and forks, and keeps
+// no process alive.
 #include <config.h>
 
 #include "background.h"
@@ -25,8 +26,8 @@ static void sleep_ms(long ms) {
     }
 }
 
-// About 11 MiB of small blocks, all freed: less than what may stay dirty without this thread, with any size of
-// the page.
+// About 11 MiB of small blocks, all freed: less than what may stay dirty without this thread, with
+// any size of the page.
 static void fill_and_empty(void) {
     for (size_t i = 0; i < BLOCKS; i++) {
         blocks[i] = pma_malloc(SIZE);

@@ -9,8 +9,8 @@
 
 // ---- sizes
 
-// The list of the header, spelled out: 16-byte steps to 256, 16 per doubling to 1 KiB, 64-byte steps to
-// 4 KiB, 32 per doubling.
+// The list of the header, spelled out: 16-byte steps to 256, 16 per doubling to 1 KiB, 64-byte
+// steps to 4 KiB, 32 per doubling.
 static size_t slow_sizes(size_t sizes[PMA_CLASSES]) {
     size_t count = 0;
     sizes[count++] = 16;
@@ -74,8 +74,8 @@ static void check_rounding(void) {
     CHECK_EQ(rounded(5121, GRADE_FINE), 5248);
 }
 
-// Whatever is a multiple of a power of two up to the page has slots that are so, too, in every grade:
-// pma_alloc_aligned counts on it.
+// Whatever is a multiple of a power of two up to the page has slots that are so, too, in every
+// grade: pma_alloc_aligned counts on it.
 static void check_multiples(void) {
     for (size_t alignment = 16; alignment <= PMA_SLOT_MAX; alignment *= 2) {
         for (size_t size = alignment; size <= PMA_SLOT_MAX; size += alignment) {
@@ -127,8 +127,8 @@ static void check_shape(size_t size, unsigned level, struct shape shape) {
     CHECK_EQ(size % ((size_t)1 << shape.shift), 0);
     CHECK_SAY(bytes >= used && bytes - used < pma_page_size,
               "%zu at level %u: %zu bytes for slots of %zu", size, level, bytes, used);
-    // A slab of many words ends well: slots of 48 bytes on a page of 64 KiB leave 1024 of it; on larger pages
-    // large slots end in up to half a page.
+    // A slab of many words ends well: slots of 48 bytes on a page of 64 KiB leave 1024 of it; on
+    // larger pages large slots end in up to half a page.
     size_t part = pma_page_size > PMA_GRANULE && size > PMA_FINE_MAX ? 30 : 63;
     CHECK_SAY(shape.words < 16 || (bytes - used) * part <= used, "%zu at level %u: tail of %zu",
               size, level, bytes - used);

@@ -38,8 +38,8 @@ static void judge(void *pointer) {
     (void)pma_judge_block("test", pointer);
 }
 
-// What was handed out by nobody: the end of a slab's last page, slots that are free, a run that waits in a
-// cache, pages of the heap that are free, its own descriptors.
+// What was handed out by nobody: the end of a slab's last page, slots that are free, a run that
+// waits in a cache, pages of the heap that are free, its own descriptors.
 static void check_refused(void) {
     char *slot = pma_malloc(3000);
     REQUIRE(slot != NULL);

@@ -40,9 +40,9 @@ static void check_extent(struct extent extent, size_t want) {
 
 // ---- growth
 
-// What may be ahead of use when so much is committed: with one thread a step, and from the step on at
-// which they stop doubling no more than that; with several a step for those who come, and one that is
-// taken before it is needed.
+// What may be ahead of use when so much is committed: with one thread a step, and from the step on
+// at which they stop doubling no more than that; with several a step for those who come, and one
+// that is taken before it is needed.
 static size_t ahead_most(size_t committed, bool shared) {
     if (!shared) {
         size_t step =

@@ -148,8 +148,8 @@ static void with_handlers_that_allocate(void) {
     fork_beside_threads();
 }
 
-// ---- the C library's own locks: fflush has the list of files and waits for a file, getline has the
-// file and waits for memory, fork has the heap and waits for the list
+// ---- the C library's own locks: fflush has the list of files and waits for a file, getline has
+// the file and waits for memory, fork has the heap and waits for the list
 
 static void *read_lines(void *unused) {
     FILE *file = tmpfile();

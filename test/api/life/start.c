@@ -103,24 +103,9 @@ static void with_closed_streams(void) {
     life_child(close_streams, NULL, "closed streams");
 }
 
-static void *work_in_a_thread(void *unused) {
-    CHECK(work_run(6, 300, 1 << 20) == 0);
-    return unused;
-}
-
-static void run_thread(size_t stack_size) {
-    pthread_attr_t attributes;
-    pthread_t thread;
-    REQUIRE(pthread_attr_init(&attributes) == 0);
-    REQUIRE(pthread_attr_setstacksize(&attributes, stack_size) == 0);
-    REQUIRE(pthread_create(&thread, &attributes, work_in_a_thread, NULL) == 0);
-    REQUIRE(pthread_join(thread, NULL) == 0);
-    (void)pthread_attr_destroy(&attributes);
-}
-
 static void on_a_stack_of_16_kib(void) {
     for (int i = 0; i < 20; i++) {
-        run_thread(PTHREAD_STACK_MIN);
+        work_in_thread(PTHREAD_STACK_MIN);
     }
 }
 
@@ -128,7 +113,7 @@ static void take_descriptors_away(void *unused) {
     struct rlimit none = { 0, 0 };
     (void)unused;
     REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
-    run_thread(1 << 16);
+    work_in_thread(1 << 16);
     CHECK(work_run(7, 10000, 4 << 20) == 0);
 }
 

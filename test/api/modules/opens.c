@@ -1,5 +1,5 @@
-// opens.so - a library that opens another by its name alone, which is found by this one's own path of
-// search. pamalloc-inner.so is the other one.
+// opens.so - a library that opens another by its name alone, which is found by this one's own path
+// of search. pamalloc-inner.so is the other one.
 #include <dlfcn.h>
 #include <stddef.h>
 

@@ -1,4 +1,5 @@
-// throws.cc - a library in C++ whose requests fail: what it does about it itself, and what leaves it.
+// throws.cc - a library in C++ whose requests fail: what it does about it itself, and what leaves
+// it.
 //
 // Compiled as a program of its own too (PROGRAM), for the ways of linking a C++ library.
 #include <cstddef>

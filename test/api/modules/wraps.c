@@ -1,5 +1,5 @@
-// wraps.so - a library that wraps malloc as tracers do: counts, and hands on to the next one, which it
-// finds by dlsym at the first call.
+// wraps.so - a library that wraps malloc as tracers do: counts, and hands on to the next one, which
+// it finds by dlsym at the first call.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stddef.h>
