@@ -142,7 +142,7 @@ static inline void *work_thread_main(void *unused) {
 }
 
 // Some of it in a thread with a stack of this size.
-static inline void work_in_thread(size_t stack_size) {
+static inline void work_on_stack(size_t stack_size) {
     pthread_attr_t attributes;
     pthread_t thread;
     REQUIRE(pthread_attr_init(&attributes) == 0);

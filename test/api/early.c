@@ -67,7 +67,7 @@ static void without_descriptors(void *unused) {
     struct rlimit none = { 0, 0 };
     (void)unused;
     REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
-    work_in_thread(1 << 16);
+    work_on_stack(1 << 16);
     CHECK(work_run(4, 10000, 4 << 20) == 0);
 }
 
@@ -113,8 +113,8 @@ int main(int count, char **arguments) {
         return test_end();
     }
     api_begin(60);
-    work_in_thread(PTHREAD_STACK_MIN);
-    work_in_thread(1 << 16);
+    work_on_stack(PTHREAD_STACK_MIN);
+    work_on_stack(1 << 16);
     expect_good(without_streams, "without standard streams");
     expect_good(without_descriptors, "without descriptors");
     expect_good(without_proc, "without /proc");

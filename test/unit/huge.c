@@ -191,10 +191,13 @@ static void check_cache_bound(void) {
         }
         CHECK_EQ(cached(), most);
         // The oldest went.
-        uintptr_t newest = runs[23]->start;
-        runs[0] = take(MIB, 16);
-        CHECK_EQ(runs[0]->start, newest);
+        uintptr_t newest[] = { runs[23]->start, runs[22]->start };
+        for (size_t i = 0; i < 2; i++) {
+            runs[i] = take(MIB, 16);
+            CHECK_EQ(runs[i]->start, newest[i]);
+        }
         give(runs[0]);
+        give(runs[1]);
         pma_pageheap_count(round == 0 ? 0 : -(ptrdiff_t)(1000 * MIB), 0);
         CHECK_EQ(pma_huge_cache_empty(), most);
     }

@@ -10,7 +10,7 @@
 #include "pagemap.h"
 #include "slab.h"
 
-// Slots of every length, large and huge blocks; and no address between two of them.
+// Slots of every length, large and huge blocks.
 static void check_blocks(void) {
     for (size_t size = 0; size <= (size_t)4 << 20; size += size / 5 + 1) {
         char *blocks[20];
@@ -36,6 +36,25 @@ static void check_blocks(void) {
 
 static void judge(void *pointer) {
     (void)pma_judge_block("test", pointer);
+}
+
+// A place inside a block is none, whether a slot could begin there by its unit or not.
+static void check_middles(void) {
+    static const size_t sizes[] = { 48, 1000, 3000, 30000, 100000, (size_t)2 << 20 };
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        char *block = pma_malloc(sizes[i]);
+        REQUIRE(block != NULL);
+        const struct run *run = pagemap_find((uintptr_t)block);
+        expect_abort(judge, block + 16, "pointer into the middle of a block");
+        expect_abort(judge, block + 17, "misaligned pointer");
+        if (run_kind(run) == RUN_SLAB && (run->size >> run->shift) % 16 == 0) {
+            size_t unit = run->size >> run->shift;
+            if (unit < run->size) {
+                expect_abort(judge, block + unit, "pointer into the middle of a block");
+            }
+        }
+        pma_free(block);
+    }
 }
 
 // What was handed out by nobody: the end of a slab's last page, slots that are free, a run that
@@ -70,6 +89,7 @@ static void check_refused(void) {
 int main(void) {
     test_begin(60);
     check_blocks();
+    check_middles();
     check_refused();
     return test_end();
 }

@@ -105,7 +105,7 @@ static void with_closed_streams(void) {
 
 static void on_a_stack_of_16_kib(void) {
     for (int i = 0; i < 20; i++) {
-        work_in_thread(PTHREAD_STACK_MIN);
+        work_on_stack(PTHREAD_STACK_MIN);
     }
 }
 
@@ -113,7 +113,7 @@ static void take_descriptors_away(void *unused) {
     struct rlimit none = { 0, 0 };
     (void)unused;
     REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
-    work_in_thread(1 << 16);
+    work_on_stack(1 << 16);
     CHECK(work_run(7, 10000, 4 << 20) == 0);
 }
 
