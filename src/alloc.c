@@ -119,6 +119,9 @@ PMA_SLOW static bool tick_if_due(struct arena *arena) {
     bool is_quiet = arena->clock_wait == 0 && now - arena->clock_read >= PMA_CLOCK_QUIET;
     if (unlikely(now >= arena->tick_due)) {
         tick(arena, now);
+    } else if (is_quiet) {
+        // It may have freed much since the last tick, and not be here again for a second.
+        pma_purge(false);
     }
     // A thread that allocates without pause need not look at the clock at each refill: that would
     // be an instruction a malloc.

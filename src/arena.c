@@ -358,7 +358,7 @@ void pma_arena_notice(struct arena *arena, struct slab *slab) {
     uint64_t state = slab_load_state(slab);
     // Much is being freed: the next refill is to look at the clock.
     if (++arena->notices == PMA_NOTICES) {
-        arena->clock_skip = 0;
+        arena->clock_skip = arena->clock_wait = 0;
     }
     if (slab_state_of(state) != SLAB_CURRENT) {
         arena->busy = 1;

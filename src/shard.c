@@ -92,15 +92,21 @@ static void due_update(struct shard *shard) {
     __atomic_store_n(&shard->due, due, __ATOMIC_RELAXED);
 }
 
-static void age_append(struct shard *shard, struct run *run) {
-    run->older = shard->newest;
-    run->newer = NULL;
-    if (shard->newest != NULL) {
-        shard->newest->newer = run;
+// Nearly in order: what is older than all others goes before them, since those wait for it.
+static void age_insert(struct shard *shard, struct run *run) {
+    bool is_oldest = shard->oldest != NULL && run->age < shard->oldest->age;
+    run->older = is_oldest ? NULL : shard->newest;
+    run->newer = is_oldest ? shard->oldest : NULL;
+    if (run->older != NULL) {
+        run->older->newer = run;
     } else {
         shard->oldest = run;
     }
-    shard->newest = run;
+    if (run->newer != NULL) {
+        run->newer->older = run;
+    } else {
+        shard->newest = run;
+    }
     due_update(shard);
 }
 
@@ -141,7 +147,7 @@ void pma_shard_insert(struct shard *shard, struct run *run, enum run_kind kind) 
     run_set_kind(run, kind);
     pma_runlist_insert(&shard->lists[kind - RUN_DIRTY], run);
     if (kind == RUN_DIRTY) {
-        age_append(shard, run);
+        age_insert(shard, run);
     }
     free_count(shard, kind, run->npages);
     ends_set(run, run);
@@ -161,19 +167,26 @@ static bool fits_length(const struct run *a, const struct run *b) {
     return (uint64_t)a->npages + b->npages <= UINT32_MAX;
 }
 
+// A run is as old as its longer part: else a page that is freed next to much that lies unused would
+// keep all of it for a second more, and again.
+static void run_absorb(struct shard *shard, struct run *run, struct run *neighbour) {
+    pma_shard_remove(shard, neighbour);
+    if (neighbour->npages > run->npages) {
+        run->age = neighbour->age;
+    }
+    run->start = run->start < neighbour->start ? run->start : neighbour->start;
+    run->npages += neighbour->npages;
+    pma_shard_give_descriptor(shard, neighbour);
+}
+
 void pma_shard_join(struct shard *shard, struct run *run, enum run_kind kind) {
     struct run *before = pma_shard_neighbour(shard, run->start - PMA_GRANULE, kind);
     if (before != NULL && run_end(before) == run->start && fits_length(before, run)) {
-        pma_shard_remove(shard, before);
-        run->start = before->start;
-        run->npages += before->npages;
-        pma_shard_give_descriptor(shard, before);
+        run_absorb(shard, run, before);
     }
     struct run *behind = pma_shard_neighbour(shard, run_end(run), kind);
     if (behind != NULL && behind->start == run_end(run) && fits_length(behind, run)) {
-        pma_shard_remove(shard, behind);
-        run->npages += behind->npages;
-        pma_shard_give_descriptor(shard, behind);
+        run_absorb(shard, run, behind);
     }
     pma_shard_insert(shard, run, kind);
 }

@@ -322,6 +322,40 @@ static void check_due(void) {
     pma_shard_count_live(shard, 10);
 }
 
+static void join_aged(struct shard *other, size_t page, size_t npages, uint64_t age) {
+    struct run *run = pma_shard_take_descriptor(other);
+    REQUIRE(run != NULL);
+    run->start = address_of(page);
+    run->npages = (uint32_t)npages;
+    run->age = age;
+    pma_shard_join(other, run, RUN_DIRTY);
+}
+
+// What is joined is as old as its longer part, whichever comes first, and the oldest is the first to go.
+static void check_joined_age(void) {
+    struct shard *other = &pma_pageheap.shards[1];
+    mark(600, 101, AWAY);
+    pma_shard_count_live(shard, -101);
+    for (int longer_first = 0; longer_first < 2; longer_first++) {
+        join_aged(other, 700, 1, 3000);
+        join_aged(other, 600, longer_first ? 20 : 3, longer_first ? 1000 : 2000);
+        join_aged(other, longer_first ? 620 : 603, longer_first ? 3 : 20,
+                  longer_first ? 2000 : 1000);
+        struct run *joined = pagemap_find(address_of(600));
+        REQUIRE(joined != NULL && joined->npages == 23);
+        CHECK_EQ(joined->age, 1000);
+        CHECK(other->oldest == joined && other->oldest->newer == other->newest);
+        CHECK_EQ(other->newest->age, 3000);
+        CHECK_EQ(other->due, 1000 + PMA_DIRTY_AGE);
+        for (struct run *run; (run = other->oldest) != NULL;) {
+            pma_shard_remove(other, run);
+            pma_shard_give_descriptor(other, run);
+        }
+    }
+    mark(600, 101, LIVE);
+    pma_shard_count_live(shard, 101);
+}
+
 int main(void) {
     test_begin(60);
     struct dice dice = { test_seed() };
@@ -341,6 +375,7 @@ int main(void) {
     check_may_grow();
     check_cut_refused();
     check_due();
+    check_joined_age();
     check_at_random(&dice);
     lock_unlock(&shard->lock);
     return test_end();
