@@ -92,11 +92,21 @@ static void due_update(struct shard *shard) {
     __atomic_store_n(&shard->due, due, __ATOMIC_RELAXED);
 }
 
-// Nearly in order: what is older than all others goes before them, since those wait for it.
+// Behind the last run that is not younger: for one that was just freed that is the newest. Who would
+// have to pass more than this many comes first, so that a free is not slow.
+#define AGE_STEPS 64
+
+static struct run *age_find(const struct shard *shard, uint64_t age) {
+    struct run *run = shard->newest;
+    for (unsigned steps = 0; run != NULL && run->age > age; steps++) {
+        run = steps < AGE_STEPS ? run->older : NULL;
+    }
+    return run;
+}
+
 static void age_insert(struct shard *shard, struct run *run) {
-    bool is_oldest = shard->oldest != NULL && run->age < shard->oldest->age;
-    run->older = is_oldest ? NULL : shard->newest;
-    run->newer = is_oldest ? shard->oldest : NULL;
+    run->older = age_find(shard, run->age);
+    run->newer = run->older != NULL ? run->older->newer : shard->oldest;
     if (run->older != NULL) {
         run->older->newer = run;
     } else {
